@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The findings model: what analysis found and what report and gate see. It mirrors the JSON schema
+ * synccount/report/1; a value that was not measured is NaN, NULL, or has its `has_` flag false: never 0. */
+#ifndef SC_FINDINGS_H
+#define SC_FINDINGS_H
+
+#include "base/base.h"
+
+enum sc_class { SC_CLASS_EXPLICIT, SC_CLASS_COPY, SC_CLASS_PAGEABLE, SC_CLASS_IMPLICIT, SC_CLASS_COUNT };
+const char *sc_class_name(enum sc_class cls); /* "explicit", "copy", "pageable", "implicit" */
+
+struct sc_counts {
+  uint64_t syncs;
+  uint64_t by_class[SC_CLASS_COUNT]; /* sums to syncs */
+  uint64_t read_backs;       /* of syncs */
+  uint64_t blocking_uploads; /* of syncs: async H2D + stream synchronise, or a blocking H2D copy */
+  uint64_t idle_syncs;       /* of syncs: nothing outstanding since the thread's last one */
+  uint64_t poll_waits, uncertain, failed, lifecycle; /* beside the count, never in it */
+  uint64_t captured;         /* blocking calls made while the stream was captured */
+  uint64_t launches;         /* kernel and graph launches */
+  uint64_t submissions;
+  uint64_t api_calls;        /* watched outermost calls, launches included */
+  uint64_t d2h_copies, host_functions;
+  uint64_t wait_ns;          /* inside the syncs' blocking calls */
+};
+
+/* A named fact of host, device or conditions. Order is kept. */
+enum sc_field_kind { SC_FIELD_TEXT, SC_FIELD_NUMBER, SC_FIELD_BOOL, SC_FIELD_NULL };
+struct sc_field {
+  char *group; /* "host", "host.pcie", "device", "conditions" */
+  char *key;   /* JSON key, e.g. "gpu_numa_node" */
+  enum sc_field_kind kind;
+  char *text;  /* TEXT */
+  double number;
+  bool boolean;
+  char *line;  /* what a person reads, NULL: "key: value" */
+};
+
+struct sc_ruler_row {
+  char *method; /* "launch", "readback", "launch+readback", "memcpy-pageable", "memcpy-pinned", "stream-sync-idle",
+                   "event-spin", "event-block", "mapped-spin" */
+  uint64_t samples, blocks;
+  double min_us, p10_us, p50_us, mean_us, p90_us, p99_us;
+  double *block_means_us; /* blocks values, in time order; NULL if not kept */
+};
+
+struct sc_marginal { /* cost of one more sync, control runs of one expert count and token count */
+  uint64_t experts, tokens;
+  double mean_us, low_us, high_us;
+};
+
+struct sc_named_count {
+  char *name;
+  uint64_t count;
+};
+
+struct sc_run {
+  char *variant; /* "masked", "sorted", "fused-nvfp4" */
+  uint64_t experts, top_k, tokens, hidden, intermediate, layers, model_layers, forwards; /* forwards: traced ones */
+  char *dtype, *routing, *activation, *act_quant;
+  uint64_t seed;
+  uint64_t *hit; /* [layers]; NULL if unknown */
+  bool verified; /* compared with the CPU reference and within bounds */
+  double cosine, rel_error;
+  uint64_t verified_tokens;
+  char *not_verified; /* why, NULL if verified */
+
+  bool counted;  /* a traced pass exists */
+  struct sc_counts counts; /* totals over the traced forwards */
+  double per_forward;
+  uint64_t per_layer_min, per_layer_max;
+  double per_layer_mean;
+  double expected_per_layer; /* mean over layers of E + 2 hit; 1; 0. NaN: no expectation */
+  bool exact;                /* every layer of every traced forward had exactly its expected count */
+  double bound_per_layer;    /* 3E for masked; NaN otherwise */
+  struct sc_named_count *by_op;
+  size_t by_op_count;
+  uint64_t *by_expert; /* [experts] or NULL */
+  uint64_t **by_expert_op; /* [experts][by_op_count] or NULL: for --per-expert */
+  uint64_t outside_experts;
+
+  double floor_low_us, floor_mean_us, floor_high_us; /* NaN without a ruler */
+  uint64_t floor_blocks;
+  double *assumed_floor_us; /* one per findings.assumed, NULL if none */
+
+  double forward_p10_us, forward_p50_us, forward_p90_us; /* untraced; NaN when not measured (simulated, not verified) */
+  uint64_t forward_samples;
+  int output_matches_masked; /* 1, 0, -1 unknown or not comparable */
+  char *not_comparable;      /* why, or NULL */
+};
+
+struct sc_control { /* the decomposition of one experts x tokens point; untraced medians, NaN when not measured */
+  uint64_t experts, tokens;
+  double dense_us, sorted_us, masked_us;
+  struct { uint64_t syncs; double p50_us; } *steps; /* sorted+syncs, by syncs per forward */
+  size_t step_count;
+};
+
+struct sc_law {
+  char *variant;
+  bool stated; /* an integer law fits every point exactly, at least three expert counts */
+  double slope, intercept;
+  char *text; /* "3.00 E + 0" or "no single law: hit < E at E = 16" */
+};
+
+struct sc_thread_findings {
+  uint64_t tid, serial;
+  char *name;
+  uint64_t launches, syncs, poll_waits;
+  double wait_us, wall_us;
+};
+
+struct sc_range_findings {
+  char *path;   /* "forward/layer:0/expert:3/any", names escaped only by the writers */
+  char *name, *domain, *level; /* level: "run","step","layer","expert","op" or NULL */
+  uint64_t depth, occurrences;
+  struct sc_counts total, self; /* inclusive, exclusive */
+  uint64_t min, max;
+  double median; /* syncs per occurrence */
+};
+
+struct sc_frame {
+  char *file, *function;
+  uint64_t line;
+};
+struct sc_site {
+  char *id, *api, *pattern, *remedy, *range, *direction, *memory;
+  enum sc_class cls;
+  uint64_t count, bytes;
+  double per_step, wait_p50_us, wait_total_us;
+  struct sc_frame *python, *native;
+  size_t python_count, native_count;
+};
+
+struct sc_process {
+  char *host, *command, *trace_path, *rank, *local_rank;
+  uint64_t pid;
+  double wall_us;
+  bool attached_late, simulated, ended_cleanly;
+  struct sc_counts counts;
+  struct sc_thread_findings *threads; size_t thread_count, thread_cap;
+  struct sc_range_findings *ranges;   size_t range_count, range_cap; /* depth-first, parents first */
+  struct sc_site *sites;              size_t site_count, site_cap;
+  bool has_steps;
+  uint64_t steps, warmup, step_min, step_max;
+  double step_median;
+};
+
+struct sc_findings {
+  char *version; /* of synccount */
+  bool simulated;
+  struct sc_field *fields;        size_t field_count, field_cap;
+  struct sc_ruler_row *ruler;     size_t ruler_count, ruler_cap;
+  struct sc_marginal *marginal;   size_t marginal_count, marginal_cap;
+  struct sc_run *runs;            size_t run_count, run_cap;
+  struct sc_control *controls;    size_t control_count, control_cap;
+  struct sc_law *laws;            size_t law_count, law_cap;
+  struct sc_process *processes;   size_t process_count, process_cap;
+  double *assumed_us;             size_t assumed_count; /* --assume-round-trip, as given */
+  uint64_t lost_records, lost_chunks;
+  char **warnings;                size_t warning_count, warning_cap;
+};
+
+struct sc_findings *sc_findings_new(void) SC_NODISCARD; /* NULL: out of memory */
+void sc_findings_free(struct sc_findings *findings);     /* accepts NULL and half-built ones */
+bool sc_findings_warn(struct sc_findings *findings, const char *format, ...) SC_PRINTF(2, 3); /* equal texts once */
+/* line may be NULL. False: out of memory. */
+bool sc_findings_text(struct sc_findings *f, const char *group, const char *key, const char *value, const char *line);
+bool sc_findings_number(struct sc_findings *f, const char *group, const char *key, double value, const char *line);
+bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key, bool value, const char *line);
+const struct sc_field *sc_findings_field(const struct sc_findings *f, const char *group, const char *key);
+const struct sc_ruler_row *sc_findings_ruler(const struct sc_findings *f, const char *method);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The trace room: a reader for anybody and a writer for the tracer and the tests. */
+#ifndef SC_TRACE_H
+#define SC_TRACE_H
+
+#include "base/base.h"
+#include "trace/calls.h"
+#include "trace/format.h"
+
+/* ---- writer: usable inside somebody else's process -----------------------------------------
+ * No stdio, no locks on the record path, errno kept, never exits, never raises a signal (SIGBUS, SIGXFSZ).
+ * Async-signal tolerant: a killed process leaves every committed record readable. */
+struct sc_writer;     /* one per process and file */
+struct sc_writer_thread; /* one per thread: its current chunk */
+
+struct sc_writer_options {
+  const char *path;      /* created O_EXCL; mode 0600 */
+  uint32_t flags;        /* enum sc_trace_header_flag */
+  uint64_t max_bytes;    /* 0: no limit of our own */
+};
+/* The caller owns *out until sc_writer_close. Failure leaves no file behind. */
+enum sc_status sc_writer_open(const struct sc_writer_options *options, struct sc_writer **out, struct sc_error *err) SC_NODISCARD;
+/* Registers the calling thread; NULL when memory or disk is out (the loss is counted). */
+struct sc_writer_thread *sc_writer_thread_begin(struct sc_writer *writer) SC_NODISCARD;
+/* Closes the thread's chunk with its checksum. thread may be NULL. */
+void sc_writer_thread_end(struct sc_writer_thread *thread);
+/* Reserves `units` units in the thread's chunk (a new chunk if needed) and zeroes nothing: the caller fills
+ * every byte but head.submissions/launches, then commits. NULL: no room, the loss is counted. */
+void *sc_writer_reserve(struct sc_writer_thread *thread, uint32_t units);
+void sc_writer_commit(struct sc_writer_thread *thread, uint32_t units);
+/* The thread's last committed record if it is a CALL in the current chunk and nothing was submitted since: may be
+ * changed in place (poll records). NULL otherwise. */
+struct sc_record_call *sc_writer_last_call(struct sc_writer_thread *thread);
+/* Counts one submission on this thread; launch: it is a kernel or graph launch. No clock, no lock. */
+void sc_writer_submission(struct sc_writer_thread *thread, bool launch);
+/* STRING/META/THREAD/NOTE records. META text is "key\0value" with its length. Cut at SC_TRACE_STRING_MAX. */
+void sc_writer_text(struct sc_writer_thread *thread, enum sc_record_kind kind, uint32_t id, const char *text, size_t length);
+void sc_writer_api(struct sc_writer_thread *thread, uint32_t id, uint8_t domain, uint32_t cbid, enum sc_op op, const char *name);
+struct sc_trace_live *sc_writer_live(struct sc_writer *writer);
+/* Clean end: sets end_mono_ns, closes the chunks of all registered threads (none may be writing), unmaps nothing that a late
+ * thread could still touch. */
+void sc_writer_close(struct sc_writer *writer);
+/* In a forked child: forget the parent's file without touching it. The mappings are MADV_DONTFORK. */
+void sc_writer_abandon(struct sc_writer *writer);
+
+/* ---- reader: hostile files are expected -----------------------------------------------------
+ * Memory does not grow with the number of records (strings and apis are kept, with limits). */
+struct sc_reader;
+
+/* Opens by content: SC_ERR_FORMAT if it is not ours, SC_ERR_VERSION if too new or too old (both versions named). */
+enum sc_status sc_reader_open(const char *path, struct sc_reader **out, struct sc_error *err) SC_NODISCARD;
+/* For tests and fuzzing: the bytes stay the caller's and must outlive the reader. */
+enum sc_status sc_reader_open_memory(const void *bytes, size_t size, const char *name, struct sc_reader **out, struct sc_error *err) SC_NODISCARD;
+void sc_reader_close(struct sc_reader *reader);
+
+const struct sc_trace_header *sc_reader_header(const struct sc_reader *reader);
+const struct sc_trace_live *sc_reader_live(const struct sc_reader *reader);
+const char *sc_reader_path(const struct sc_reader *reader);
+
+/* One chunk's records at a time, in file order. STRING, API and META records have already been taken in when a
+ * chunk is returned, but are still in it. A chunk of one thread follows its predecessors. */
+struct sc_batch {
+  uint64_t thread;
+  uint32_t tid;
+  uint64_t lost;              /* of this thread before this batch; also set when a chunk was damaged or missing */
+  const unsigned char *bytes; /* whole records; walk by head.units */
+  size_t size;
+  uint32_t tail_submissions, tail_launches; /* after the last record (open chunks, or at thread end) */
+};
+/* SC_OK with *more = false at the end. Damage is skipped and counted, never fatal: see sc_reader_damage. */
+enum sc_status sc_reader_next(struct sc_reader *reader, struct sc_batch *batch, bool *more, struct sc_error *err) SC_NODISCARD;
+
+struct sc_damage {
+  uint64_t chunks;    /* with a wrong checksum, impossible size, or cut off */
+  uint64_t records;   /* malformed records skipped */
+  uint64_t truncated; /* 1 if the file ends inside a chunk */
+  char first[160];    /* what and at which offset the first was found; "" if none */
+};
+void sc_reader_damage(const struct sc_reader *reader, struct sc_damage *out);
+
+/* NULL if the id was not defined. text is NUL-terminated but may hold NULs inside; *length may be NULL. */
+const char *sc_reader_string(const struct sc_reader *reader, uint32_t id, size_t *length);
+struct sc_api {
+  uint32_t id, cbid;
+  uint8_t domain;
+  enum sc_op op;      /* from the file; names are asked again by sc_call_op only if it is SC_OP_NONE */
+  const char *name;   /* full CUPTI name */
+  bool per_thread;
+};
+const struct sc_api *sc_reader_api(const struct sc_reader *reader, uint32_t id);
+/* Value of a META key ("command", "cwd", "cupti", "driver", "simcuda", "rank", ...); NULL if absent. Complete only
+ * after the first batch was returned. */
+const char *sc_reader_meta(const struct sc_reader *reader, const char *key);
+
+/* Adds source records (importers) or walks a batch: returns the next record or NULL at the end; *offset starts at 0. */
+const struct sc_record_head *sc_batch_next(const struct sc_batch *batch, size_t *offset);
+
+#endif
