@@ -2,8 +2,6 @@
  * Strict parsers of what users type: the whole string or nothing. */
 #include "base/base.h"
 
-#include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +26,10 @@ bool sc_parse_u64(const char *text, uint64_t *out)
 /* A number at the start of text; *end is what follows. No white space, no hexadecimal, no "nan" or "inf". */
 static bool leading_double(const char *text, double *out, const char **end)
 {
-  if (!strchr("+-.0123456789", *text) || !*text || strpbrk(text, "xXnNpP") == text + 1)
-    return false;
   char *rest;
-  errno = 0;
   double value = strtod(text, &rest);
-  if (rest == text || !isfinite(value))
+  /* strtod also takes white space, hexadecimal, "inf" and "nan": none of their characters is in this set. */
+  if (rest == text || (size_t)(rest - text) > strspn(text, "+-.0123456789eE") || !isfinite(value))
     return false;
   *out = value;
   *end = rest;
