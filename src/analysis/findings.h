@@ -24,6 +24,8 @@ struct sc_counts {
   uint64_t wait_ns;          /* inside the syncs' blocking calls */
 };
 
+void sc_counts_add(struct sc_counts *into, const struct sc_counts *from);
+
 /* A named fact of host, device or conditions. Order is kept. */
 enum sc_field_kind { SC_FIELD_TEXT, SC_FIELD_NUMBER, SC_FIELD_BOOL, SC_FIELD_NULL };
 struct sc_field {
@@ -113,10 +115,12 @@ struct sc_thread_findings {
 struct sc_range_findings {
   char *path;   /* "forward/layer:0/expert:3/any", names escaped only by the writers */
   char *name, *domain, *level; /* level: "run","step","layer","expert","op" or NULL */
-  uint64_t depth, occurrences;
+  uint64_t depth, occurrences;  /* depth 0 is outermost */
+  uint64_t unfinished;          /* of occurrences: still open at the end of the trace; not in min, median, max */
+  bool spanning;                /* a start/end range: its own calls only; not part of the total of the range it is listed under */
   struct sc_counts total, self; /* inclusive, exclusive */
   uint64_t min, max;
-  double median; /* syncs per occurrence */
+  double median; /* syncs per occurrence; NaN when none was finished (min and max are then 0) */
 };
 
 struct sc_frame {
@@ -162,12 +166,15 @@ struct sc_findings {
 };
 
 struct sc_findings *sc_findings_new(void) SC_NODISCARD; /* NULL: out of memory */
+void sc_run_init(struct sc_run *run); /* zero, unmeasured numbers NaN, output_matches_masked -1 */
 void sc_findings_free(struct sc_findings *findings);     /* accepts NULL and half-built ones */
 bool sc_findings_warn(struct sc_findings *findings, const char *format, ...) SC_PRINTF(2, 3); /* equal texts once */
 /* line may be NULL. False: out of memory. */
 bool sc_findings_text(struct sc_findings *f, const char *group, const char *key, const char *value, const char *line);
 bool sc_findings_number(struct sc_findings *f, const char *group, const char *key, double value, const char *line);
 bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key, bool value, const char *line);
+/* Appends a zeroed process whose times are NaN; NULL: out of memory. Valid until the next one is added. */
+struct sc_process *sc_findings_process(struct sc_findings *f) SC_NODISCARD;
 const struct sc_field *sc_findings_field(const struct sc_findings *f, const char *group, const char *key);
 const struct sc_ruler_row *sc_findings_ruler(const struct sc_findings *f, const char *method);
 
