@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a shape needs in memory, told before anything is allocated. */
+#include "config/config.h"
+
+/* *total += a * b * c; false on overflow. */
+static bool add_product(uint64_t *total, uint64_t a, uint64_t b, uint64_t c)
+{
+  uint64_t product;
+  return !__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product) &&
+         !__builtin_add_overflow(*total, product, total);
+}
+
+bool sc_config_memory(const struct sc_config_shape *s, struct sc_config_memory *out)
+{
+  const uint64_t element = s->dtype == SC_CONFIG_BF16 ? 2 : 4;
+  const uint64_t first_rows = s->gated ? 2 : 1; /* gate and up, or up alone */
+  const uint64_t ffns = s->experts + (s->dense_control ? 1 : 0);
+  uint64_t layer = 0, fixed = 0;
+  /* Within these limits no single factor below overflows; the products are checked. */
+  if (s->hidden > SC_CONFIG_MAX_WIDTH || s->intermediate > SC_CONFIG_MAX_WIDTH || s->experts > SC_CONFIG_MAX_EXPERTS ||
+      s->top_k > SC_CONFIG_MAX_EXPERTS || s->tokens > SC_CONFIG_MAX_TOKENS)
+    return false;
+  const uint64_t slots = s->tokens * s->top_k;
+
+  bool fits = add_product(&layer, ffns * (first_rows + 1), s->hidden * element, s->intermediate) &&
+              add_product(&layer, s->experts, s->hidden, element); /* router */
+  if (s->biases)
+    fits = fits && add_product(&layer, s->experts, first_rows * s->intermediate + s->hidden, element);
+
+  /* Every token's input, output, and the gathered and combined rows of its slots; per slot the expert's inner rows. The
+   * accumulators are fp32 whatever the dtype. */
+  fits = fits && add_product(&fixed, 3 * s->tokens, s->hidden, element) && add_product(&fixed, s->tokens, s->hidden, 4) &&
+         add_product(&fixed, 2 * slots, s->hidden, element) && add_product(&fixed, first_rows + 1, slots * element, s->intermediate) &&
+         add_product(&fixed, s->tokens, s->experts, 8) /* logits and probabilities */ && add_product(&fixed, slots, 64, 1);
+  if (!fits)
+    return false;
+  out->layer_bytes = layer;
+  out->fixed_bytes = fixed;
+  return true;
+}
+
+uint64_t sc_config_layers_that_fit(const struct sc_config_memory *memory, uint64_t wanted, uint64_t available)
+{
+  if (memory->fixed_bytes >= available || memory->layer_bytes == 0)
+    return 0;
+  uint64_t fit = (available - memory->fixed_bytes) / memory->layer_bytes;
+  return fit < wanted ? fit : wanted;
+}
