@@ -28,7 +28,7 @@ bool sc_analysis_thread_name(struct sc_analysis_thread *thread, const char *name
 bool sc_analysis_api(struct sc_analysis *analysis, uint32_t id, enum sc_op op, const char *name);
 bool sc_analysis_string(struct sc_analysis *analysis, uint32_t id, const char *text, size_t length);
 
-/* One record of a thread: CALL, RANGE_PUSH, _POP, _START, _END; other kinds are ignored. Launches may be counted in
+/* One whole record of a thread: CALL, RANGE_PUSH, _POP, _START, _END, THREAD, NOTE; other kinds are ignored. Launches may be counted in
  * head.launches and head.submissions of the next record, as the tracer does, or be CALLs with op SC_OP_LAUNCH.
  * Polls may be merged, as in traces, or come one query a record. Failure (out of memory) is kept until _finish. */
 void sc_analysis_record(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const struct sc_record_head *record);

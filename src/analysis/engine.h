@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The engine's state, for the files that make up the engine: engine.c (construction, records), count.c (calls to counts),
+ * scope.c (the open ranges of a thread), finish.c (the end, and what has to be said). */
+#ifndef SC_ANALYSIS_ENGINE_H
+#define SC_ANALYSIS_ENGINE_H
+
+#include "analysis/internal.h"
+
+#define NOT_READY 600         /* cudaErrorNotReady, CUDA_ERROR_NOT_READY */
+#define DEVICE_UNKNOWN 255u
+#define STACK_MAX 1024        /* open push ranges of a thread; deeper ones are only counted */
+#define SPANS_MAX 256         /* open start/end ranges of a thread */
+#define COPIES_MAX 16         /* streams of a thread with copies that nobody has waited for */
+#define EARLY_MAX 256         /* ends of start/end ranges whose start comes later in the file */
+#define WHERE_MAX (1 + 8)     /* ranges of a sync that a later call still belongs to */
+#define NOTES_MAX 64          /* different notes of one trace that are shown */
+
+struct stream { /* two default streams of different devices have the same handle */
+  uint64_t handle; /* 0: not known */
+  uint32_t device;
+};
+
+struct range { /* an open push range of a thread */
+  struct sc_node *node;   /* where its calls are counted */
+  struct sc_node *origin; /* where its occurrence is counted: another node once a range below it was popped first */
+  uint32_t domain, name;
+  uint64_t syncs;         /* of the thread when it was opened */
+};
+
+struct span { /* an open start/end range of a thread */
+  struct sc_node *node;
+  uint64_t handle, syncs;
+  uint64_t end_ns; /* its end was seen earlier in the file (on another thread); UINT64_MAX: not yet */
+};
+
+enum follow { /* what a stream synchronise that follows directly would mean */
+  FOLLOW_NONE,
+  FOLLOW_MERGES,   /* it is part of the sync before it */
+  FOLLOW_SETTLES,  /* whether the copy before it blocked makes no difference any more */
+};
+
+struct sc_analysis_thread {
+  uint64_t serial;
+  uint32_t tid;
+  char *name;
+  struct sc_analysis_thread *next;
+
+  struct sc_counts fresh; /* since the ranges last changed; belongs to `node` and to every open span */
+  struct sc_counts total;
+  struct sc_node *node;
+  uint64_t first_ns, last_ns;
+
+  enum follow follow;
+  struct stream follow_stream;
+  struct sc_node *where[WHERE_MAX]; /* the ranges of the call that can be followed, once they are no longer the open ones */
+  size_t where_count;               /* 0: they still are */
+
+  bool submitted;       /* since the last sync */
+  bool synced;          /* there was one */
+  bool synced_all;      /* it covered every stream of its device */
+  struct stream synced_stream;
+  struct stream upload; /* the thread's last submission is an upload on this stream */
+  struct stream copies[COPIES_MAX]; /* device-to-host copies that no sync has made visible, oldest first */
+  size_t copy_count;
+  struct {
+    bool open;          /* the last call was a query, answered "not ready" */
+    enum sc_op op;
+    uint64_t object;
+  } poll;
+
+  struct range *stack;
+  size_t depth, stack_cap;
+  uint64_t beyond; /* pushes past STACK_MAX that are still open */
+  struct span *spans;
+  size_t span_count, span_cap;
+  uint64_t next_end_ns; /* the earliest end_ns of the open spans */
+};
+
+struct call_kind { /* by api id: one load a record */
+  uint8_t known, op, direction, per_thread;
+};
+
+struct text {
+  char *text;
+  size_t length;
+};
+
+struct sc_analysis {
+  struct sc_tree tree;
+  struct call_kind *kinds; /* [65536] */
+  sc_api_of *api_of;
+  const void *context;
+  struct text *texts; /* of importers, by id */
+  size_t text_count, text_cap;
+
+  struct sc_analysis_thread *threads, **last;
+  struct sc_analysis_thread **by_serial; /* open addressing */
+  size_t by_serial_count, thread_count;
+
+  struct sc_spread steps; /* syncs per occurrence of all ranges of level step */
+  uint64_t step_count;
+  struct {
+    uint64_t handle, end_ns;
+  } early[EARLY_MAX];
+  size_t early_count, early_next;
+  uint64_t unbalanced, still_open, dropped_spans, crossed_spans, unknown_ends, nameless;
+  struct note {
+    uint32_t id; /* enum sc_note */
+    char *text;
+  } *notes;
+  size_t note_count, note_cap;
+  bool failed; /* out of memory: said by finish */
+};
+
+/* scope.c. The open ranges change only through these; every one gives what was counted so far to the ranges it belongs to. */
+void sc_scope_settle(struct sc_analysis_thread *thread);
+void sc_scope_range(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const struct sc_record_range *record);
+/* Ends start/end ranges whose end was recorded on another thread, if now_ns is at or past it. */
+void sc_scope_expire(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint64_t now_ns);
+void sc_scope_finish(struct sc_analysis *analysis, struct sc_analysis_thread *thread);
+
+/* count.c */
+void sc_count_call(struct sc_analysis_thread *thread, const struct sc_record_call *call, const struct call_kind *kind);
+void sc_count_submissions(struct sc_analysis_thread *thread, uint32_t submissions, uint32_t launches);
+void sc_count_gap(struct sc_analysis_thread *thread);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The end of a process: totals into the findings, and what a reader of the counts has to be told. */
+#include "analysis/engine.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define HIDDEN_NAMED 3 /* threads named in the notice of hidden waits */
+
+static bool emit_thread(const struct sc_analysis_thread *t, struct sc_process *process)
+{
+  struct sc_thread_findings *out = sc_array_push(&process->threads, &process->thread_count, &process->thread_cap, sizeof *out);
+  if (!out)
+    return false;
+  out->tid = t->tid;
+  out->serial = t->serial;
+  out->name = sc_strdup(t->name);
+  out->launches = t->total.launches;
+  out->syncs = t->total.syncs;
+  out->poll_waits = t->total.poll_waits;
+  out->wait_us = (double)t->total.wait_ns / 1e3;
+  out->wall_us = t->last_ns ? (double)(t->last_ns - t->first_ns) / 1e3 : NAN;
+  return out->name || !t->name;
+}
+
+/* What to do about each thing that changes what the counts mean. */
+static bool warn_notes(const struct sc_analysis *a, const char *label, struct sc_findings *findings)
+{
+  static const char *const remedies[] = {
+      [SC_NOTE_TEXT] = "",
+      [SC_NOTE_SLOT_TAKEN] = " Only one tool at a time can follow CUDA calls: run without the other one.",
+      [SC_NOTE_NO_CUPTI] = " Nothing was counted. Install the CUDA toolkit's libcupti, or name its file in SYNCCOUNT_CUPTI.",
+      [SC_NOTE_OLD_CUPTI] = " Calls that are newer than it are not seen. Name a newer libcupti in SYNCCOUNT_CUPTI.",
+      [SC_NOTE_DRIVER] = " Counts may be missing. Check that the driver works (nvidia-smi) and is as new as CUPTI.",
+      [SC_NOTE_UNKNOWN_MEMORY] = " Copies to such memory cannot be judged: see \"uncertain\".",
+  };
+  bool ok = true;
+  for (size_t i = 0; i < a->note_count && ok; ++i) {
+    const struct note *note = &a->notes[i];
+    struct sc_buf line = {0};
+    sc_buf_puts(&line, label);
+    sc_buf_put_printable(&line, note->text, strlen(note->text));
+    if (line.len > 0 && !strchr(".!?:", line.data[line.len - 1]))
+      sc_buf_puts(&line, ".");
+    sc_buf_puts(&line, note->id < SC_COUNTOF(remedies) ? remedies[note->id] : "");
+    ok = !line.failed && sc_findings_warn(findings, "%s", line.data);
+    sc_buf_free(&line);
+  }
+  return ok;
+}
+
+static bool warn_hidden_waits(const struct sc_analysis *a, const char *label, struct sc_findings *findings)
+{
+  uint64_t threads = 0, copies = 0, functions = 0;
+  struct sc_buf names = {0};
+  for (const struct sc_analysis_thread *t = a->threads; t; t = t->next) {
+    if (t->total.syncs || !(t->total.d2h_copies || t->total.host_functions))
+      continue;
+    if (++threads <= HIDDEN_NAMED) {
+      sc_buf_printf(&names, "%s%" PRIu32, threads > 1 ? ", " : "", t->tid);
+      if (t->name)
+        sc_buf_printf(&names, " (%s)", t->name);
+    }
+    copies += t->total.d2h_copies;
+    functions += t->total.host_functions;
+  }
+  bool ok = true;
+  if (threads > HIDDEN_NAMED)
+    sc_buf_printf(&names, " and %" PRIu64 " more", threads - HIDDEN_NAMED);
+  if (threads)
+    ok = !names.failed && sc_findings_warn(findings,
+        "%s%" PRIu64 " device-to-host copies and %" PRIu64 " host functions on thread%s %s without a blocking call there: the host may wait "
+        "for them on its own lock or on mapped memory (as JAX and DeepEP do), or another thread waits. Hidden waits are not in the count.",
+        label, copies, functions, threads == 1 ? "" : "s", names.data);
+  sc_buf_free(&names);
+  return ok;
+}
+
+static bool warn_ranges(const struct sc_analysis *a, const char *label, struct sc_findings *f)
+{
+  bool ok = true;
+  if (a->tree.gathered)
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " ranges were gathered in \"" SC_RANGES_OTHER "\": more than %zu different range paths. "
+                           "Give ranges names without numbers that grow.", label, a->tree.gathered, a->tree.limit);
+  if (a->tree.too_deep)
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " ranges nested deeper than %d were gathered in \"" SC_RANGES_OTHER "\": is a range pushed and never popped?",
+                           label, a->tree.too_deep, SC_RANGE_DEPTH);
+  if (a->unbalanced)
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " range pops had no push on their thread: the ranges were opened before recording began, or on another thread.",
+                           label, a->unbalanced);
+  if (a->still_open)
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " ranges were still open at the end of the trace: their syncs are counted, but they are left out of minimum, "
+                           "median and maximum.", label, a->still_open);
+  if (a->dropped_spans)
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " start/end ranges were not followed: more than %d were open at once on one thread.", label, a->dropped_spans,
+                           SPANS_MAX);
+  if (a->crossed_spans)
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " start/end ranges were ended by another thread than their own: their counts are those of the thread that "
+                           "started them, and may be off by the calls around the end.", label, a->crossed_spans);
+  return ok;
+}
+
+static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *counts, const char *label, struct sc_findings *f)
+{
+  bool ok = warn_notes(a, label, f) && warn_ranges(a, label, f) && warn_hidden_waits(a, label, f);
+  if (counts->uncertain)
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " calls could not be judged: the kind of memory or the direction of the copy is not known. They are not in the count.",
+                           label, counts->uncertain);
+  if (a->nameless)
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " calls have no name in the trace (its first chunk is damaged?) and are not in the count.", label, a->nameless);
+  return ok;
+}
+
+enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, struct sc_process *process, struct sc_findings *findings, struct sc_error *err)
+{
+  uint64_t first = UINT64_MAX, last = 0;
+  bool ok = true;
+  if (!label)
+    label = "";
+  for (struct sc_analysis_thread *t = a->threads; t && ok; t = t->next) {
+    sc_scope_finish(a, t);
+    sc_counts_add(&process->counts, &t->total);
+    if (t->first_ns && t->first_ns < first)
+      first = t->first_ns;
+    if (t->last_ns > last)
+      last = t->last_ns;
+    ok = emit_thread(t, process);
+  }
+  if (isnan(process->wall_us) && last > 0)
+    process->wall_us = (double)(last - first) / 1e3;
+  ok = ok && sc_tree_finish(&a->tree, process);
+  if (a->step_count) {
+    process->has_steps = true;
+    process->steps = a->step_count;
+    process->step_min = a->steps.min;
+    process->step_max = a->steps.max;
+    process->step_median = sc_spread_median(&a->steps);
+  }
+  ok = ok && warn_counts(a, &process->counts, label, findings);
+  if (!ok || a->failed)
+    return sc_error_set(err, SC_ERR_NOMEM, "out of memory while the findings of a process were put together");
+  return SC_OK;
+}

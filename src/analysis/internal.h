@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files of the analysis room share: the tree of range paths, and the engine's way to names. */
+#ifndef SC_ANALYSIS_INTERNAL_H
+#define SC_ANALYSIS_INTERNAL_H
+
+#include "analysis/analysis.h"
+
+#define SC_RANGES_DEFAULT 4096
+#define SC_RANGE_DEPTH 64       /* deeper paths are gathered: paths stay readable and their sum bounded */
+#define SC_RANGE_NAME_MAX 256   /* bytes of a name that are kept */
+#define SC_RANGES_OTHER "(other ranges)"
+
+/* Whole numbers, mostly few different ones: exact up to SC_SPREAD_EXACT distinct values, a histogram from there on. */
+#define SC_SPREAD_EXACT 32
+struct sc_spread {
+  struct sc_spread_value {
+    uint64_t value, times;
+  } *values; /* unordered */
+  size_t used, capacity, last; /* last: index of the value that came last, the likely next one */
+  uint64_t count, min, max;
+  struct sc_hist hist; /* takes over when `values` is full */
+};
+bool sc_spread_add(struct sc_spread *spread, uint64_t value); /* false: out of memory */
+double sc_spread_median(const struct sc_spread *spread);      /* NaN when empty */
+void sc_spread_free(struct sc_spread *spread);
+
+/* Text of a string id. NULL: not defined. */
+typedef const char *sc_text_of(const void *context, uint32_t id, size_t *length);
+
+enum sc_level { SC_LEVEL_NONE, SC_LEVEL_RUN, SC_LEVEL_STEP, SC_LEVEL_LAYER, SC_LEVEL_EXPERT, SC_LEVEL_OP };
+const char *sc_level_name(enum sc_level level); /* NULL for SC_LEVEL_NONE */
+
+struct sc_node { /* one range path of the process, whatever the thread */
+  struct sc_node *parent, *first_child, *last_child, *next;
+  struct sc_node *other;  /* the child that gathers what the limits shut out */
+  char *name, *domain;    /* domain "" for the default one */
+  uint32_t depth;         /* root 0 */
+  enum sc_level level;    /* only on the outermost range of that level on this path */
+  bool spanning;          /* start/end */
+  uint64_t occurrences, unfinished;
+  struct sc_counts self, total; /* total is filled at the end */
+  struct sc_spread per_occurrence;
+  struct {
+    uint64_t ids;
+    struct sc_node *node;
+  } hint[2]; /* the children last asked for: a push/pop child and a start/end child */
+};
+
+struct sc_tree {
+  struct sc_node root;
+  size_t count, limit;
+  uint64_t gathered; /* occurrences that the limit of paths shut out */
+  uint64_t too_deep; /* occurrences that the limit of depth shut out */
+  bool failed;       /* out of memory */
+  struct sc_tree_slot {
+    const struct sc_node *parent;
+    uint64_t key;
+    uint32_t kind;
+    struct sc_node *node;
+  } *slots;
+  size_t slot_count, slot_used;
+  sc_text_of *text_of;
+  const void *context;
+};
+void sc_tree_init(struct sc_tree *tree, size_t limit, sc_text_of *text_of, const void *context);
+void sc_tree_free(struct sc_tree *tree);
+/* The node for a range opened under parent. Never NULL: the parent itself when memory is out (tree->failed). */
+struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain, uint32_t name);
+/* Fills totals and appends all nodes to the process, depth first. False: out of memory. */
+bool sc_tree_finish(struct sc_tree *tree, struct sc_process *process);
+
+/* The engine on names that somebody else keeps (a trace reader): they must outlive it. api_of gives op and name of an id. */
+typedef bool sc_api_of(const void *context, uint32_t id, enum sc_op *op, const char **name);
+struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of, sc_api_of *api_of, const void *context);
+/* Many records at once: the loop that has to be fast. Stops at a malformed one. */
+void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const unsigned char *bytes, size_t size);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which ranges a thread's calls belong to: its push/pop ranges (a stack for each domain) and the start/end ranges it
+ * started. A start/end range may be ended by any thread; its counts are those of the thread that started it. */
+#include "analysis/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Before the open ranges of a thread change: gives what was counted to the ranges that were open. */
+void sc_scope_settle(struct sc_analysis_thread *t)
+{
+  if (t->follow != FOLLOW_NONE && t->where_count == 0) { /* remember where the sync was, should another call still join it */
+    t->where[t->where_count++] = t->node;
+    for (size_t i = 0; i < t->span_count && t->where_count < WHERE_MAX; ++i)
+      t->where[t->where_count++] = t->spans[i].node;
+  }
+  if (t->fresh.api_calls == 0 && t->fresh.submissions == 0)
+    return;
+  sc_counts_add(&t->node->self, &t->fresh);
+  sc_counts_add(&t->total, &t->fresh);
+  for (size_t i = 0; i < t->span_count; ++i)
+    sc_counts_add(&t->spans[i].node->self, &t->fresh);
+  t->fresh = (struct sc_counts){0};
+}
+
+static uint64_t syncs_so_far(const struct sc_analysis_thread *t) { return t->total.syncs + t->fresh.syncs; }
+
+static void count_occurrence(struct sc_analysis *a, struct sc_node *node)
+{
+  ++node->occurrences;
+  if (node->level == SC_LEVEL_STEP)
+    ++a->step_count;
+}
+
+/* One occurrence is over: how many syncs it had. */
+static void close_occurrence(struct sc_analysis *a, struct sc_node *node, uint64_t syncs)
+{
+  if (!sc_spread_add(&node->per_occurrence, syncs))
+    a->failed = true;
+  if (node->level == SC_LEVEL_STEP && !sc_spread_add(&a->steps, syncs))
+    a->failed = true;
+}
+
+static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint32_t domain, uint32_t name)
+{
+  sc_scope_settle(t);
+  if (t->depth == STACK_MAX) {
+    ++t->beyond;
+    ++a->tree.too_deep;
+    return;
+  }
+  if (t->depth == t->stack_cap) {
+    size_t cap = t->stack_cap ? t->stack_cap * 2 : 16;
+    struct range *stack = realloc(t->stack, cap * sizeof *stack);
+    if (!stack) {
+      a->failed = true;
+      return;
+    }
+    t->stack = stack;
+    t->stack_cap = cap;
+  }
+  struct sc_node *node = sc_tree_child(&a->tree, t->node, false, domain, name);
+  t->stack[t->depth++] = (struct range){.node = node, .origin = node, .domain = domain, .name = name, .syncs = syncs_so_far(t)};
+  if (node != t->node) /* one gathering node inside itself is one occurrence */
+    count_occurrence(a, node);
+  t->node = node;
+}
+
+static struct sc_node *enclosing(struct sc_analysis *a, const struct sc_analysis_thread *t, size_t index)
+{
+  return index ? t->stack[index - 1].node : &a->tree.root;
+}
+
+/* Push/pop stacks are one per domain: the range that is popped need not be the innermost one of all. */
+static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint32_t domain)
+{
+  sc_scope_settle(t);
+  if (t->beyond) {
+    --t->beyond;
+    return;
+  }
+  size_t i = t->depth;
+  while (i > 0 && t->stack[i - 1].domain != domain)
+    --i;
+  if (i == 0) {
+    ++a->unbalanced;
+    return;
+  }
+  struct range closed = t->stack[--i];
+  if (closed.origin != enclosing(a, t, i))
+    close_occurrence(a, closed.origin, syncs_so_far(t) - closed.syncs);
+  --t->depth;
+  memmove(&t->stack[i], &t->stack[i + 1], (t->depth - i) * sizeof *t->stack);
+  for (; i < t->depth; ++i) /* the ranges inside it go on, on a path without it */
+    t->stack[i].node = sc_tree_child(&a->tree, enclosing(a, t, i), false, t->stack[i].domain, t->stack[i].name);
+  t->node = enclosing(a, t, t->depth);
+}
+
+/* ---- start/end ranges: they take the calls of the thread that started them ------------------ */
+
+static void update_next_end(struct sc_analysis_thread *t)
+{
+  t->next_end_ns = UINT64_MAX;
+  for (size_t i = 0; i < t->span_count; ++i) {
+    if (t->spans[i].end_ns < t->next_end_ns)
+      t->next_end_ns = t->spans[i].end_ns;
+  }
+}
+
+static void close_span(struct sc_analysis *a, struct sc_analysis_thread *t, size_t index)
+{
+  sc_scope_settle(t);
+  struct span closed = t->spans[index];
+  close_occurrence(a, closed.node, syncs_so_far(t) - closed.syncs);
+  t->spans[index] = t->spans[--t->span_count];
+  update_next_end(t);
+}
+
+void sc_scope_expire(struct sc_analysis *a, struct sc_analysis_thread *t, uint64_t now_ns)
+{
+  for (size_t i = t->span_count; i > 0; --i) {
+    if (t->spans[i - 1].end_ns <= now_ns)
+      close_span(a, t, i - 1);
+  }
+}
+
+static uint64_t take_early_end(struct sc_analysis *a, uint64_t handle)
+{
+  for (size_t i = 0; i < a->early_count; ++i) {
+    if (a->early[i].handle == handle) {
+      uint64_t end_ns = a->early[i].end_ns;
+      a->early[i] = a->early[--a->early_count];
+      return end_ns;
+    }
+  }
+  return UINT64_MAX;
+}
+
+static void start_span(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_range *record)
+{
+  sc_scope_settle(t);
+  if (t->span_count == SPANS_MAX) {
+    ++a->dropped_spans;
+    return;
+  }
+  struct span *span = sc_array_push(&t->spans, &t->span_count, &t->span_cap, sizeof *span);
+  if (!span) {
+    a->failed = true;
+    return;
+  }
+  struct sc_node *node = sc_tree_child(&a->tree, t->node, true, record->domain, record->name);
+  *span = (struct span){.node = node, .handle = record->handle, .syncs = syncs_so_far(t), .end_ns = take_early_end(a, record->handle)};
+  count_occurrence(a, node);
+  update_next_end(t);
+}
+
+static bool close_span_of(struct sc_analysis *a, struct sc_analysis_thread *t, uint64_t handle)
+{
+  for (size_t i = 0; i < t->span_count; ++i) {
+    if (t->spans[i].handle == handle) {
+      close_span(a, t, i);
+      return true;
+    }
+  }
+  return false;
+}
+
+static void end_span(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_range *record)
+{
+  if (close_span_of(a, t, record->handle))
+    return;
+  /* Ended on another thread. A file holds its threads' records a chunk at a time: the starting thread may be ahead or behind
+   * by about a chunk here. If ahead, its calls of that chunk have been taken in already. */
+  ++a->crossed_spans;
+  for (struct sc_analysis_thread *other = a->threads; other; other = other->next) {
+    if (other->span_count && close_span_of(a, other, record->handle))
+      return;
+  }
+  if (a->early_count < EARLY_MAX) {
+    a->early_next = a->early_count++;
+  } else { /* the oldest is given up */
+    a->early_next = (a->early_next + 1) % EARLY_MAX;
+    ++a->unknown_ends;
+  }
+  a->early[a->early_next].handle = record->handle;
+  a->early[a->early_next].end_ns = record->time_ns;
+}
+
+void sc_scope_range(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_range *record)
+{
+  if (record->time_ns >= t->next_end_ns)
+    sc_scope_expire(a, t, record->time_ns);
+  if (t->first_ns == 0 || record->time_ns < t->first_ns)
+    t->first_ns = record->time_ns;
+  if (record->time_ns > t->last_ns)
+    t->last_ns = record->time_ns;
+  switch ((enum sc_record_kind)record->head.kind) {
+  case SC_RECORD_RANGE_PUSH:
+    push_range(a, t, record->domain, record->name);
+    break;
+  case SC_RECORD_RANGE_POP:
+    pop_range(a, t, record->domain);
+    break;
+  case SC_RECORD_RANGE_START:
+    start_span(a, t, record);
+    break;
+  default:
+    end_span(a, t, record);
+    break;
+  }
+}
+
+static void leave_open(struct sc_analysis *a, struct sc_node *node)
+{
+  ++node->unfinished;
+  ++a->still_open;
+}
+
+void sc_scope_finish(struct sc_analysis *a, struct sc_analysis_thread *t)
+{
+  sc_scope_settle(t);
+  sc_scope_expire(a, t, UINT64_MAX - 1); /* those whose end was seen */
+  for (size_t i = 0; i < t->depth; ++i) {
+    if (t->stack[i].origin != enclosing(a, t, i))
+      leave_open(a, t->stack[i].origin);
+  }
+  for (size_t i = 0; i < t->span_count; ++i)
+    leave_open(a, t->spans[i].node);
+}
