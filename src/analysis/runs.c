@@ -255,7 +255,7 @@ static enum sc_status find_forward(const struct sc_run *run, const struct sc_pro
 
 enum sc_status sc_runs_count(struct sc_run *run, const struct sc_process *process, struct sc_error *err)
 {
-  struct span forward;
+  struct span forward = {0};
   forget_count(run);
   enum sc_status status = find_forward(run, process, &forward, err);
   if (status != SC_OK)
