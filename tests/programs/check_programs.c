@@ -32,6 +32,11 @@ static const struct {
   { "per-thread", check_per_thread, "the same, built with per-thread default streams" },
   { "static", check_static, "the same, with the static runtime library" },
   { "driver", check_driver, "the table of sequences, driver API" },
+  { "threads", check_threads, "64 threads calling at once" },
+  { "fork", check_fork, "fork with and without exec, before and after CUDA is used" },
+  { "end", check_killed, "SIGKILL, abort, SIGSEGV and _exit in mid-run" },
+  { "late", check_late, "the tracer loaded by hand into a program that has used CUDA" },
+  { "untouched", check_untouched, "a program that never uses CUDA" },
 };
 
 static int usage(FILE *to, int status) {

@@ -114,7 +114,7 @@ void check_sequences(struct checker *c, const char *table) {
     if (strcmp(tables[i].name, table) != 0)
       continue;
     struct traced t;
-    char *argv[] = { (char *)(uintptr_t)tables[i].program, NULL };
+    const char *argv[] = { tables[i].program, NULL };
     /* A failing row is that row's line; only an end that is neither 0 nor 1 fails the whole. */
     bool ok = traced_start(c, table, &t, argv, NULL) && traced_wait(c, table, &t, 300) && traced_read(c, table, &t);
     const struct sc_process *process = ok ? traced_process(&t, t.pid) : NULL;

@@ -48,7 +48,7 @@ void check_skip(struct checker *c, const char *name, const char *format, ...) {
 }
 
 /* In the child: never returns. */
-static void exec_traced(const struct checker *c, const struct traced *t, char *const argv[], const char *const *extra, int out,
+static void exec_traced(const struct checker *c, const struct traced *t, const char *const argv[], const char *const *extra, int out,
                         int err) {
   char path[1024], value[1024];
   if (strchr(argv[0], '/') != NULL)
@@ -65,12 +65,12 @@ static void exec_traced(const struct checker *c, const struct traced *t, char *c
   setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0", 1);
   for (; extra != NULL && *extra != NULL; extra++)
     putenv((char *)(uintptr_t)*extra);
-  execv(path, argv);
+  execv(path, (char *const *)(uintptr_t)argv);
   dprintf(STDERR_FILENO, "cannot execute %s: %s\n", path, strerror(errno));
   _exit(127);
 }
 
-bool traced_start(struct checker *c, const char *check, struct traced *t, char *const argv[], const char *const *extra) {
+bool traced_start(struct checker *c, const char *check, struct traced *t, const char *const argv[], const char *const *extra) {
   int out[2] = { -1, -1 }, err[2] = { -1, -1 };
   const char *base = getenv("TMPDIR");
   memset(t, 0, sizeof *t);
@@ -199,7 +199,7 @@ static const char *excerpt(const struct sc_buf *buf) {
   return text;
 }
 
-bool traced_run(struct checker *c, const char *check, struct traced *t, char *const argv[], const char *const *extra, int exit_status) {
+bool traced_run(struct checker *c, const char *check, struct traced *t, const char *const argv[], const char *const *extra, int exit_status) {
   if (!traced_start(c, check, t, argv, extra) || !traced_wait(c, check, t, 120))
     return false;
   if (!WIFEXITED(t->status) || WEXITSTATUS(t->status) != exit_status) {

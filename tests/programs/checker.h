@@ -34,13 +34,13 @@ struct traced {
 
 /* Starts programs/argv[0] (or argv[0] itself when it holds a slash) with the tracer preloaded and traces going to a new folder.
  * extra: "NAME=value" settings more, ended by NULL; NULL: none. False: a FAIL line was printed. */
-bool traced_start(struct checker *c, const char *check, struct traced *t, char *const argv[], const char *const *extra);
+bool traced_start(struct checker *c, const char *check, struct traced *t, const char *const argv[], const char *const *extra);
 /* Waits for the end, for `seconds` at most (then kills it and fails the check). */
 bool traced_wait(struct checker *c, const char *check, struct traced *t, unsigned seconds);
 /* Reads every trace in the folder. False: a FAIL line was printed. */
 bool traced_read(struct checker *c, const char *check, struct traced *t);
 /* start, wait, read, and demand this exit status. */
-bool traced_run(struct checker *c, const char *check, struct traced *t, char *const argv[], const char *const *extra, int exit_status);
+bool traced_run(struct checker *c, const char *check, struct traced *t, const char *const argv[], const char *const *extra, int exit_status);
 void traced_end(struct checker *c, struct traced *t);
 
 /* The range of that name in the rows' domain at the top level; NULL if there is none. */
