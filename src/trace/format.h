@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The trace file's layout, version 1. docs/synccount-trace.5.scd is the specification.
  *
- * A file is a sequence of slots of SC_TRACE_SLOT bytes. Slot 0 holds struct sc_trace_header and
+ * A file is a sequence of slots of header.slot_size bytes. Slot 0 holds struct sc_trace_header and
  * struct sc_trace_live. Every later chunk starts at a slot boundary and is a whole number of
- * slots. A slot of zeros (a growth that was never used) is skipped. All integers little-endian. */
+ * slots. A slot of zeros (a growth that was never used) is skipped. All integers little-endian.
+ *
+ * A thread's first chunk is small and later ones grow (4, 16, then 64 KiB), so that a program of thousands of
+ * short-lived threads does not leave 64 KiB for each. */
 #ifndef SC_TRACE_FORMAT_H
 #define SC_TRACE_FORMAT_H
 
@@ -12,7 +15,10 @@
 #define SC_TRACE_MAGIC "SYNCTRC\n" /* 8 bytes, no NUL */
 #define SC_TRACE_VERSION 1
 #define SC_TRACE_VERSION_MIN 1
-#define SC_TRACE_SLOT 65536u
+#define SC_TRACE_SLOT 4096u           /* the smallest slot; a writer on a machine with larger pages uses the page size */
+#define SC_TRACE_SLOT_MAX 65536u
+#define SC_TRACE_CHUNK 65536u         /* what a writer's chunks grow to */
+#define SC_TRACE_CHUNK_MAX 262144u     /* no chunk of any kind is larger */
 #define SC_TRACE_UNIT 64u             /* records are whole multiples of this */
 #define SC_TRACE_STRING_MAX 16384u    /* longer names are cut, SC_STRING_CUT is set */
 #define SC_TRACE_SUFFIX ".sctrace"
@@ -26,8 +32,8 @@ struct sc_trace_header { /* 256 bytes, written once, then never changed */
   char magic[8];
   uint16_t version;     /* of this file */
   uint16_t version_min; /* the oldest reader version that can read it */
-  uint32_t header_size; /* sizeof(struct sc_trace_header) of the writer */
-  uint32_t slot_size;
+  uint32_t header_size; /* sizeof(struct sc_trace_header) of the writer; struct sc_trace_live follows there */
+  uint32_t slot_size;   /* a power of two, SC_TRACE_SLOT to SC_TRACE_SLOT_MAX */
   uint32_t checksum; /* low 32 bits of XXH3_64bits over header_size bytes with this field 0 */
   uint32_t flags;    /* enum sc_trace_header_flag */
   uint32_t pid, ppid;
@@ -38,7 +44,7 @@ struct sc_trace_header { /* 256 bytes, written once, then never changed */
   char reserved1[136];
 };
 
-struct sc_trace_live { /* 256 bytes at offset 256: counters that change while the process runs; no checksum */
+struct sc_trace_live { /* 256 bytes after the header: counters that change while the process runs; no checksum */
   uint64_t lost_records; /* records that found no room */
   uint64_t lost_chunks;  /* chunks that could not be added */
   uint64_t end_mono_ns;  /* 0: the process did not end cleanly (killed, _exit) */
@@ -51,7 +57,9 @@ enum sc_chunk_kind {
   SC_CHUNK_RECORDS = 1, /* unknown kinds are skipped by size */
 };
 enum sc_chunk_flag {
-  SC_CHUNK_OPEN = 1, /* still being written: no checksum; take `committed` bytes */
+  SC_CHUNK_OPEN = 1,    /* still being written: no checksum; take `committed` bytes */
+  SC_CHUNK_DEFINES = 2, /* holds STRING, API or META records: set before the first of them is committed, so that a
+                           reader can gather definitions without reading every chunk twice */
 };
 
 #define SC_CHUNK_MAGIC 0x4b484353u /* "SCHK" */
@@ -64,7 +72,7 @@ struct sc_trace_chunk { /* 64 bytes */
   uint32_t tid;         /* kernel thread id */
   uint64_t thread;      /* serial of the thread in this process, from 1; tids are reused, this is not */
   uint64_t sequence;    /* 0, 1, 2... of this thread */
-  uint64_t lost;        /* records of this thread lost before this chunk */
+  uint64_t lost;        /* records of this thread lost between its previous chunk and this one */
   uint32_t submissions; /* submissions since the last committed record of this thread (live in an open chunk) */
   uint32_t launches;    /* of those, kernel and graph launches */
   uint32_t reserved[2];

@@ -20,7 +20,8 @@ struct sc_writer_options {
 };
 /* The caller owns *out until sc_writer_close. Failure leaves no file behind. */
 enum sc_status sc_writer_open(const struct sc_writer_options *options, struct sc_writer **out, struct sc_error *err) SC_NODISCARD;
-/* Registers the calling thread; NULL when memory or disk is out (the loss is counted). */
+/* Registers the calling thread; NULL when memory is out or the writer is closed. Where the file can hold no more, a
+ * thread that records nothing and counts what it loses. A thread costs 4 KiB of file, more as it records more. */
 struct sc_writer_thread *sc_writer_thread_begin(struct sc_writer *writer) SC_NODISCARD;
 /* Closes the thread's chunk with its checksum. thread may be NULL. */
 void sc_writer_thread_end(struct sc_writer_thread *thread);
@@ -40,7 +41,8 @@ struct sc_trace_live *sc_writer_live(struct sc_writer *writer);
 /* Clean end: sets end_mono_ns, closes the chunks of all registered threads (none may be writing), unmaps nothing that a late
  * thread could still touch. */
 void sc_writer_close(struct sc_writer *writer);
-/* In a forked child: forget the parent's file without touching it. The mappings are MADV_DONTFORK. */
+/* In a forked child: forget the parent's file without touching it. The mappings are MADV_DONTFORK. Threads that were
+ * registered record nothing from then on; sc_writer_live gives counters that nobody reads. */
 void sc_writer_abandon(struct sc_writer *writer);
 
 /* ---- reader: hostile files are expected -----------------------------------------------------
@@ -62,12 +64,14 @@ const char *sc_reader_path(const struct sc_reader *reader);
 struct sc_batch {
   uint64_t thread;
   uint32_t tid;
-  uint64_t lost;              /* of this thread before this batch; also set when a chunk was damaged or missing */
+  uint64_t lost;              /* of this thread between its previous batch and this one; at least 1 for each chunk that was
+                               * damaged or missing there. It marks a gap: the total is sc_reader_live()->lost_records */
   const unsigned char *bytes; /* whole records; walk by head.units */
   size_t size;
   uint32_t tail_submissions, tail_launches; /* after the last record (open chunks, or at thread end) */
 };
-/* SC_OK with *more = false at the end. Damage is skipped and counted, never fatal: see sc_reader_damage. */
+/* SC_OK with *more = false at the end. Damage is skipped and counted, never fatal: see sc_reader_damage. batch->bytes
+ * is valid until the next call or the close; a malformed record in it has kind 0 and its head's counts. */
 enum sc_status sc_reader_next(struct sc_reader *reader, struct sc_batch *batch, bool *more, struct sc_error *err) SC_NODISCARD;
 
 struct sc_damage {
