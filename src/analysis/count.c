@@ -33,7 +33,7 @@ static unsigned direction_of(const struct sc_record_call *call, const struct cal
   uint32_t dst = SC_CALL_DST(call), src = SC_CALL_SRC(call);
   if (call->direction != SC_DIRECTION_NONE)
     return call->direction;
-  if (kind->direction != SC_DIRECTION_NONE)
+  if (kind->direction != SC_DIRECTION_NONE && !(SC_CALL_FLAGS(call) & SC_CALL_UNKNOWN_DIRECTION))
     return kind->direction;
   if (is_host(dst))
     return is_host(src) ? SC_DIRECTION_H2H : SC_DIRECTION_D2H;
@@ -163,17 +163,17 @@ static void sync_device(struct sc_analysis_thread *t, const struct sc_record_cal
   covers_device(t, call);
 }
 
-/* On which stream the event was recorded is not in the trace: the copy before it, as programs write it, is taken as its own. */
+/* On which stream the event was recorded is not in the trace. The thread's last copy is taken to be before it, as programs write
+ * it; nothing else is concluded about the stream. */
 static void sync_event(struct sc_analysis_thread *t, const struct sc_record_call *call)
 {
   t->fresh.idle_syncs += covered_by_last(t, call);
-  struct stream covered = {0};
   if (t->copy_count) {
-    covered = t->copies[--t->copy_count];
+    --t->copy_count;
     ++t->fresh.read_backs;
   }
   count_sync(t, SC_CLASS_EXPLICIT, call);
-  covers_stream(t, covered);
+  covers_stream(t, (struct stream){0});
 }
 
 /* A copy that blocks: itself a sync, and a read-back when it brings data to the host. */
