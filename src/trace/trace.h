@@ -38,8 +38,9 @@ void sc_writer_submission(struct sc_writer_thread *thread, bool launch);
 void sc_writer_text(struct sc_writer_thread *thread, enum sc_record_kind kind, uint32_t id, const char *text, size_t length);
 void sc_writer_api(struct sc_writer_thread *thread, uint32_t id, uint8_t domain, uint32_t cbid, enum sc_op op, const char *name);
 struct sc_trace_live *sc_writer_live(struct sc_writer *writer);
-/* Clean end: sets end_mono_ns, closes the chunks of all registered threads (none may be writing), unmaps nothing that a late
- * thread could still touch. */
+/* Clean end: sets end_mono_ns, closes the chunks that the calling thread registered, and stops all others: their next
+ * record is a counted loss. Threads may still run, as they do at exit: their chunks stay open, which readers take as well,
+ * and nothing that they could still touch is unmapped. */
 void sc_writer_close(struct sc_writer *writer);
 /* In a forked child: forget the parent's file without touching it. The mappings are MADV_DONTFORK. Threads that were
  * registered record nothing from then on; sc_writer_live gives counters that nobody reads. */

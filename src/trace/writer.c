@@ -250,17 +250,11 @@ static void begin_chunk(struct sc_trace_chunk *chunk, uint32_t size, const struc
     thread->chunk->submissions = thread->chunk->launches = 0;
 }
 
-/* Seals a chunk. If its thread commits meanwhile (sc_writer_close at exit, with threads that still run), the seal
- * would not match: then the chunk stays open, which a reader takes as well. */
+/* Seals a chunk. Only its own thread may: a thread that is stopped in the middle of a commit, or of a change to its
+ * last record, would make the checksum wrong later. */
 static void close_chunk(struct sc_trace_chunk *chunk) {
-  uint32_t committed = __atomic_load_n(&chunk->committed, __ATOMIC_ACQUIRE);
-
-  if (!(chunk->flags & SC_CHUNK_OPEN))
-    return;
-  chunk->checksum = sc_checksum_chunk(chunk, chunk + 1, committed);
-  __atomic_and_fetch(&chunk->flags, (uint16_t)~SC_CHUNK_OPEN, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&chunk->committed, __ATOMIC_SEQ_CST) != committed)
-    __atomic_or_fetch(&chunk->flags, SC_CHUNK_OPEN, __ATOMIC_SEQ_CST);
+  chunk->checksum = sc_checksum_chunk(chunk, chunk + 1, chunk->committed);
+  __atomic_and_fetch(&chunk->flags, (uint16_t)~SC_CHUNK_OPEN, __ATOMIC_RELEASE);
 }
 
 static void set_chunk(struct sc_writer_thread *thread, struct sc_trace_chunk *chunk) {
@@ -320,7 +314,7 @@ void *sc_writer_reserve_slow(struct sc_writer_thread *thread, uint32_t units) {
 
   if (!writer) /* a forked child */
     return NULL;
-  if (units == 0 || units > (SC_TRACE_CHUNK - sizeof(struct sc_trace_chunk)) / SC_TRACE_UNIT)
+  if (units > (SC_TRACE_CHUNK - sizeof(struct sc_trace_chunk)) / SC_TRACE_UNIT)
     return lose(thread);
   if (thread->lost < thread->retry)
     return lose(thread);
@@ -404,7 +398,8 @@ void sc_writer_thread_end(struct sc_writer_thread *thread) {
   if (thread->chunk) {
     size_t size = thread->chunk->size;
 
-    close_chunk(thread->chunk);
+    if (!thread->sealed)
+      close_chunk(thread->chunk);
     munmap(thread->chunk, size);
   }
   memset(thread, 0, sizeof *thread);
@@ -611,6 +606,7 @@ cleanup:
 }
 
 void sc_writer_close(struct sc_writer *writer) {
+  uint32_t tid = (uint32_t)syscall(SYS_gettid);
   struct quiet quiet;
 
   if (!writer)
@@ -620,9 +616,11 @@ void sc_writer_close(struct sc_writer *writer) {
   if (!writer->closed) {
     writer->closed = true;
     for (struct sc_writer_thread *thread = writer->threads; thread; thread = thread->next) {
-      __atomic_store_n(&thread->limit, NULL, __ATOMIC_SEQ_CST); /* its next record takes the slow path and is refused */
-      if (thread->chunk)
+      __atomic_store_n(&thread->limit, NULL, __ATOMIC_RELAXED); /* its next record takes the slow path and is refused */
+      if (thread->chunk && thread->tid == tid) {
         close_chunk(thread->chunk);
+        thread->sealed = true;
+      }
     }
     writer->live->end_mono_ns = sc_clock_mono_ns();
     if (hold_file(writer)) {

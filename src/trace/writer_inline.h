@@ -10,7 +10,7 @@
  * parent's file, and every function below does nothing. Only its own thread changes it, but for `limit`. */
 struct __attribute__((aligned(64))) sc_writer_thread { /* aligned: threads do not share cache lines */
   unsigned char *cursor;        /* where the next record goes */
-  unsigned char *limit;         /* the chunk's end; NULL when closed or without a chunk. Relaxed atomic: sc_writer_close sets it */
+  unsigned char *limit;         /* the chunk's end; NULL when closed or without a chunk; sc_writer_close sets it */
   struct sc_trace_chunk *chunk; /* the current chunk in the mapped file, or NULL */
   struct sc_record_call *last;  /* the last record, if it is a CALL in this chunk and nothing was lost since */
   struct sc_writer *writer;     /* NULL in a forked child */
@@ -20,6 +20,7 @@ struct __attribute__((aligned(64))) sc_writer_thread { /* aligned: threads do no
   uint64_t retry;               /* a chunk was refused: do not ask again before `lost` is this */
   uint32_t tid;
   bool denied;                  /* a chunk was refused since the last one obtained */
+  bool sealed;                  /* by sc_writer_close */
 };
 
 void *sc_writer_reserve_slow(struct sc_writer_thread *thread, uint32_t units);
@@ -54,9 +55,12 @@ static inline struct sc_record_call *sc_writer_last_call_inline(struct sc_writer
 }
 
 static inline void sc_writer_submission_inline(struct sc_writer_thread *thread, bool launch) {
-  struct sc_trace_chunk *chunk = thread ? thread->chunk : NULL;
+  struct sc_trace_chunk *chunk;
 
-  if (__builtin_expect(!chunk || chunk->submissions == UINT32_MAX, 0)) /* saturate: never wrap to "nothing submitted" */
+  if (__builtin_expect(!thread || !__atomic_load_n(&thread->limit, __ATOMIC_RELAXED), 0)) /* no chunk, or a sealed one */
+    return;
+  chunk = thread->chunk;
+  if (__builtin_expect(chunk->submissions == UINT32_MAX, 0)) /* never wraps to "nothing submitted" */
     return;
   chunk->submissions++;
   chunk->launches += launch;
