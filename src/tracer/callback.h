@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What CUPTI calls. */
+#ifndef SC_TRACER_CALLBACK_H
+#define SC_TRACER_CALLBACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tracer/cupti.h"
+#include "tracer/watch.h"
+
+/* Before the first callback is enabled. `cupti` and `table` must live as long as the process. */
+void sc_callback_prepare(const struct sc_cupti *cupti, const struct sc_watch_table *table, bool late);
+void sc_callback(void *user, int domain, uint32_t cbid, const void *data);
+
+#endif

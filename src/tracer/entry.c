@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * libsynccount.so from outside: a constructor and three exported functions. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracer/nvtx.h"
+#include "tracer/start.h"
+
+#define SC_EXPORT __attribute__((visibility("default")))
+
+SC_EXPORT int InitializeInjection(void);
+SC_EXPORT int InitializeInjectionNvtx(sc_nvtx_get_table get_table);
+SC_EXPORT int InitializeInjectionNvtx2(sc_nvtx_get_table get_table);
+
+static void set_if_unset(const char *variable) {
+  Dl_info info;
+  char path[PATH_MAX];
+  if (getenv(variable) != NULL || dladdr((const void *)set_if_unset, &info) == 0 || info.dli_fname == NULL)
+    return;
+  if (realpath(info.dli_fname, path) != NULL) /* the driver wants a full path */
+    (void)setenv(variable, path, 0);
+}
+
+/* Under LD_PRELOAD: CUDA and NVTX find us when, and if, the program comes to use them. That is all a program pays that never does. */
+__attribute__((constructor)) static void preloaded(void) {
+  int saved = errno;
+  set_if_unset("CUDA_INJECTION64_PATH");
+  set_if_unset("NVTX_INJECTION64_PATH");
+  errno = saved;
+}
+
+/* The driver calls InitializeInjection from inside cuInit. Anybody else who calls it comes late. */
+static bool called_by_driver(const void *caller) {
+  Dl_info info;
+  if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
+    return false;
+  const char *slash = strrchr(info.dli_fname, '/');
+  const char *name = slash != NULL ? slash + 1 : info.dli_fname;
+  return strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libcuda-", 8) == 0 || strncmp(name, "libnvidia-", 10) == 0 || strncmp(name, "libnvcuda", 9) == 0;
+}
+
+/* Always 1: whatever happened to us, the program goes on. */
+int InitializeInjection(void) {
+  const void *caller = __builtin_extract_return_addr(__builtin_return_address(0));
+  int saved = errno;
+  set_if_unset("NVTX_INJECTION64_PATH"); /* injected by CUDA_INJECTION64_PATH alone: for NVTX copies not yet initialised */
+  sc_tracer_start(!called_by_driver(caller));
+  errno = saved;
+  return 1;
+}
+
+int InitializeInjectionNvtx2(sc_nvtx_get_table get_table) {
+  int saved = errno;
+  sc_tracer_watch_forks();
+  int attached = sc_nvtx_attach(get_table);
+  errno = saved;
+  return attached;
+}
+
+/* The old libnvToolsExt.so. Its tables are found the same way. */
+int InitializeInjectionNvtx(sc_nvtx_get_table get_table) {
+  return InitializeInjectionNvtx2(get_table);
+}

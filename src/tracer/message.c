@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Environment in, lines on stderr out. */
+#include "tracer/message.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void complain(struct sc_tracer_options *options, const char *variable, const char *value, const char *wanted) {
+  size_t used = strlen(options->complaint);
+  (void)snprintf(options->complaint + used, sizeof(options->complaint) - used, "%s%s=%.64s is not %s and was ignored",
+                 used == 0 ? "" : "; ", variable, value, wanted);
+}
+
+void sc_tracer_options_read(struct sc_tracer_options *options) {
+  *options = (struct sc_tracer_options){ .output = "." };
+  const char *value = getenv("SYNCCOUNT_QUIET");
+  if (value != NULL && strcmp(value, "1") == 0)
+    options->quiet = true;
+  else if (value != NULL && value[0] != '\0' && strcmp(value, "0") != 0)
+    complain(options, "SYNCCOUNT_QUIET", value, "0 or 1");
+  value = getenv("SYNCCOUNT_OUTPUT");
+  if (value != NULL && value[0] != '\0')
+    options->output = value;
+  value = getenv("SYNCCOUNT_CUPTI");
+  if (value != NULL && value[0] != '\0')
+    options->cupti = value;
+  value = getenv("SYNCCOUNT_MAX_TRACE");
+  if (value != NULL && value[0] != '\0' && !sc_parse_size(value, &options->max_bytes))
+    complain(options, "SYNCCOUNT_MAX_TRACE", value, "a size such as 64M");
+}
+
+void sc_tracer_say(const struct sc_tracer_options *options, const char *format, ...) {
+  if (options->quiet)
+    return;
+  int saved = errno;
+  char line[1400] = "synccount: ";
+  size_t used = strlen(line);
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(line + used, sizeof(line) - used - 1, format, args);
+  va_end(args);
+  if (n >= 0) {
+    used += (size_t)n < sizeof(line) - used - 1 ? (size_t)n : sizeof(line) - used - 2;
+    line[used++] = '\n';
+    ssize_t written = write(STDERR_FILENO, line, used);
+    (void)written; /* nobody to tell */
+  }
+  errno = saved;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * NVTX calls a tool through tables of function pointers, one set in each executable and library that uses it. We fill
+ * the ranges, domains and registered strings of each; marks, categories and payloads stay no-ops. Handles are ours to
+ * invent: a registered string is its interned name, a domain a small struct that lives until the process ends. */
+#include "tracer/nvtx.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NVTX_NO_IMPL
+#include <nvtx3/nvToolsExt.h>
+
+#include "tracer/names.h"
+#include "tracer/start.h"
+#include "tracer/thread.h"
+
+struct domain { /* what an nvtxDomainHandle_t points to */
+  struct domain *next;
+  const struct sc_name *name;
+};
+
+static struct domain *domains; /* insert-only; a domain created twice under one name is one */
+static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t last_range;
+
+/* Ranges that this thread opened while nothing was recorded (before cuInit): they are put at the front of its records,
+ * so that what runs inside them is attributed. A deeper stack than this loses its innermost ranges, and only those. */
+#define PENDING_MAX 32
+struct pending {
+  const struct sc_name *name;
+  const struct domain *domain;
+  uint64_t time_ns;
+};
+static __thread struct pending pending[PENDING_MAX];
+static __thread unsigned pending_count;
+
+/* Depths, as push and pop return them. A program that pushes in more domains than this on one thread gets 0. */
+#define DEPTHS_MAX 8
+static __thread struct {
+  const struct domain *domain;
+  bool used;
+  int open;
+} depths[DEPTHS_MAX];
+
+static int *depth_of(const struct domain *domain) {
+  for (size_t i = 0; i < DEPTHS_MAX; i++) {
+    if (!depths[i].used) {
+      depths[i].used = true;
+      depths[i].domain = domain;
+    }
+    if (depths[i].domain == domain)
+      return &depths[i].open;
+  }
+  return NULL;
+}
+
+static uint32_t domain_id(const struct domain *domain, struct sc_thread *thread) {
+  return domain == NULL ? 0 : sc_name_id(domain->name, thread);
+}
+
+static void put(struct sc_thread *thread, enum sc_record_kind kind, const struct domain *domain, const struct sc_name *name, uint64_t handle, uint64_t time_ns) {
+  uint32_t name_id = sc_name_id(name, thread), of_domain = domain_id(domain, thread);
+  struct sc_record_range *record = sc_thread_reserve(thread, 1);
+  if (record == NULL)
+    return;
+  *record = (struct sc_record_range){ .head = { .kind = (uint16_t)kind, .units = 1 }, .time_ns = time_ns, .handle = handle, .name = name_id, .domain = of_domain };
+  sc_writer_commit(thread->out, 1);
+}
+
+void sc_nvtx_replay(struct sc_thread *thread) {
+  for (unsigned i = 0; i < pending_count; i++)
+    put(thread, SC_RECORD_RANGE_PUSH, pending[i].domain, pending[i].name, 0, pending[i].time_ns);
+  pending_count = 0;
+}
+
+/* ---- what every entry point comes down to --------------------------------------------------- */
+static int push(const struct domain *domain, const struct sc_name *name) {
+  int saved = errno;
+  struct sc_thread *thread = sc_thread_enter();
+  if (thread != NULL) {
+    put(thread, SC_RECORD_RANGE_PUSH, domain, name, 0, sc_clock_mono_ns());
+    sc_thread_leave(thread);
+  } else if (sc_tracer_awaited() && pending_count < PENDING_MAX) {
+    pending[pending_count++] = (struct pending){ name, domain, sc_clock_mono_ns() };
+  }
+  int *depth = depth_of(domain);
+  errno = saved;
+  return depth == NULL ? 0 : (*depth)++;
+}
+
+static int pop(const struct domain *domain) {
+  int saved = errno;
+  struct sc_thread *thread = sc_thread_enter();
+  if (thread != NULL) {
+    put(thread, SC_RECORD_RANGE_POP, domain, NULL, 0, sc_clock_mono_ns());
+    sc_thread_leave(thread);
+  } else {
+    for (unsigned i = pending_count; i-- > 0;)
+      if (pending[i].domain == domain) {
+        memmove(&pending[i], &pending[i + 1], (pending_count - i - 1) * sizeof(pending[0]));
+        pending_count--;
+        break;
+      }
+  }
+  int *depth = depth_of(domain);
+  errno = saved;
+  if (depth == NULL)
+    return 0;
+  return *depth > 0 ? --*depth : -1;
+}
+
+static nvtxRangeId_t start(const struct domain *domain, const struct sc_name *name) {
+  int saved = errno;
+  uint64_t id = atomic_fetch_add_explicit(&last_range, 1, memory_order_relaxed) + 1;
+  struct sc_thread *thread = sc_thread_enter();
+  if (thread != NULL) {
+    put(thread, SC_RECORD_RANGE_START, domain, name, id, sc_clock_mono_ns());
+    sc_thread_leave(thread);
+  }
+  errno = saved;
+  return id;
+}
+
+static void end(const struct domain *domain, nvtxRangeId_t id) {
+  int saved = errno;
+  struct sc_thread *thread = sc_thread_enter();
+  if (thread != NULL) {
+    put(thread, SC_RECORD_RANGE_END, domain, NULL, id, sc_clock_mono_ns());
+    sc_thread_leave(thread);
+  }
+  errno = saved;
+}
+
+/* A name is worth keeping if it is recorded now, or may be when CUDA starts. */
+static bool wanted(void) {
+  return sc_threads_recording() || sc_tracer_awaited();
+}
+
+static const struct sc_name *name_of(const char *text) {
+  return wanted() ? sc_name_intern(text) : NULL;
+}
+
+static const struct sc_name *name_of_wide(const wchar_t *text) {
+  return wanted() ? sc_name_intern_wide(text) : NULL;
+}
+
+static const struct sc_name *name_of_attributes(const nvtxEventAttributes_t *event) {
+  if (event == NULL || event->size < offsetof(nvtxEventAttributes_t, message) + sizeof(event->message) || !wanted())
+    return NULL;
+  switch (event->messageType) {
+  case NVTX_MESSAGE_TYPE_ASCII: return sc_name_intern(event->message.ascii);
+  case NVTX_MESSAGE_TYPE_UNICODE: return sc_name_intern_wide(event->message.unicode);
+  case NVTX_MESSAGE_TYPE_REGISTERED: return (const struct sc_name *)event->message.registered;
+  default: return NULL;
+  }
+}
+
+/* ---- entry points ---------------------------------------------------------------------------- */
+static nvtxRangeId_t range_start_ex(const nvtxEventAttributes_t *event) { return start(NULL, name_of_attributes(event)); }
+static nvtxRangeId_t range_start_a(const char *text) { return start(NULL, name_of(text)); }
+static nvtxRangeId_t range_start_w(const wchar_t *text) { return start(NULL, name_of_wide(text)); }
+static void range_end(nvtxRangeId_t id) { end(NULL, id); }
+static int range_push_ex(const nvtxEventAttributes_t *event) { return push(NULL, name_of_attributes(event)); }
+static int range_push_a(const char *text) { return push(NULL, name_of(text)); }
+static int range_push_w(const wchar_t *text) { return push(NULL, name_of_wide(text)); }
+static int range_pop(void) { return pop(NULL); }
+
+static nvtxRangeId_t domain_start_ex(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *event) {
+  return start((const struct domain *)domain, name_of_attributes(event));
+}
+static void domain_end(nvtxDomainHandle_t domain, nvtxRangeId_t id) { end((const struct domain *)domain, id); }
+static int domain_push_ex(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *event) {
+  return push((const struct domain *)domain, name_of_attributes(event));
+}
+static int domain_pop(nvtxDomainHandle_t domain) { return pop((const struct domain *)domain); }
+
+static nvtxStringHandle_t register_string(const struct sc_name *name) { return (nvtxStringHandle_t)(uintptr_t)name; }
+static nvtxStringHandle_t register_a(nvtxDomainHandle_t domain, const char *text) {
+  (void)domain;
+  return register_string(name_of(text));
+}
+static nvtxStringHandle_t register_w(nvtxDomainHandle_t domain, const wchar_t *text) {
+  (void)domain;
+  return register_string(name_of_wide(text));
+}
+
+static nvtxDomainHandle_t create_domain(const struct sc_name *name) {
+  struct domain *domain;
+  if (name == NULL)
+    return NULL;
+  int saved = errno;
+  pthread_mutex_lock(&domains_lock);
+  for (domain = domains; domain != NULL && domain->name != name; domain = domain->next)
+    ;
+  if (domain == NULL && (domain = calloc(1, sizeof(*domain))) != NULL) {
+    domain->name = name;
+    domain->next = domains;
+    domains = domain;
+  }
+  pthread_mutex_unlock(&domains_lock);
+  errno = saved;
+  return (nvtxDomainHandle_t)domain;
+}
+static nvtxDomainHandle_t create_a(const char *text) { return create_domain(name_of(text)); }
+static nvtxDomainHandle_t create_w(const wchar_t *text) { return create_domain(name_of_wide(text)); }
+
+/* ---- tables ------------------------------------------------------------------------------------ */
+#define ENTRY(id, function) { id, (NvtxFunctionPointer)(function) }
+struct entry {
+  unsigned id;
+  NvtxFunctionPointer function;
+};
+static const struct entry core[] = {
+  ENTRY(NVTX_CBID_CORE_RangeStartEx, range_start_ex), ENTRY(NVTX_CBID_CORE_RangeStartA, range_start_a),
+  ENTRY(NVTX_CBID_CORE_RangeStartW, range_start_w), ENTRY(NVTX_CBID_CORE_RangeEnd, range_end),
+  ENTRY(NVTX_CBID_CORE_RangePushEx, range_push_ex), ENTRY(NVTX_CBID_CORE_RangePushA, range_push_a),
+  ENTRY(NVTX_CBID_CORE_RangePushW, range_push_w), ENTRY(NVTX_CBID_CORE_RangePop, range_pop),
+};
+static const struct entry core2[] = {
+  ENTRY(NVTX_CBID_CORE2_DomainRangeStartEx, domain_start_ex), ENTRY(NVTX_CBID_CORE2_DomainRangeEnd, domain_end),
+  ENTRY(NVTX_CBID_CORE2_DomainRangePushEx, domain_push_ex), ENTRY(NVTX_CBID_CORE2_DomainRangePop, domain_pop),
+  ENTRY(NVTX_CBID_CORE2_DomainRegisterStringA, register_a), ENTRY(NVTX_CBID_CORE2_DomainRegisterStringW, register_w),
+  ENTRY(NVTX_CBID_CORE2_DomainCreateA, create_a), ENTRY(NVTX_CBID_CORE2_DomainCreateW, create_w),
+};
+
+/* False if this copy of NVTX has no such module. */
+static bool fill(const NvtxExportTableCallbacks *callbacks, NvtxCallbackModule module, const struct entry *entries, size_t count) {
+  NvtxFunctionTable table = NULL;
+  unsigned size = 0;
+  if (callbacks->GetModuleFunctionTable(module, &table, &size) == 0 || table == NULL)
+    return false;
+  for (size_t i = 0; i < count; i++)
+    if (entries[i].id < size && table[entries[i].id] != NULL)
+      *table[entries[i].id] = entries[i].function;
+  return true;
+}
+
+int sc_nvtx_attach(sc_nvtx_get_table get_table) {
+  if (get_table == NULL)
+    return 0;
+  const NvtxExportTableCallbacks *callbacks = get_table(NVTX_ETID_CALLBACKS);
+  if (callbacks == NULL || callbacks->struct_size < sizeof(*callbacks) || callbacks->GetModuleFunctionTable == NULL)
+    return 0;
+  if (!fill(callbacks, NVTX_CB_MODULE_CORE, core, SC_COUNTOF(core)))
+    return 0;
+  (void)fill(callbacks, NVTX_CB_MODULE_CORE2, core2, SC_COUNTOF(core2)); /* the old libnvToolsExt may have none */
+  return 1;
+}
+
+void sc_nvtx_forked(void) {
+  pthread_mutex_init(&domains_lock, NULL);
+}
