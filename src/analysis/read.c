@@ -41,18 +41,20 @@ static bool describe(const struct sc_reader *reader, struct sc_process *process)
          copy_text(&process->local_rank, sc_reader_meta(reader, "local_rank"));
 }
 
-/* What the trace lacks. `lost` is what its chunks say, the live counters what the writer says: the larger one holds. */
-static bool add_losses(struct sc_reader *reader, uint64_t lost, const char *label, struct sc_findings *f)
+/* What the trace lacks. `gaps` is what batches say, which knows damage, losses while recording, and chunks that are simply not
+ * there (a hole in a copied file): what the first two do not explain is the third. */
+static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *label, struct sc_findings *f)
 {
   const struct sc_trace_live *live = sc_reader_live(reader);
   struct sc_damage damage;
   sc_reader_damage(reader, &damage);
-  uint64_t records = live->lost_records > lost ? live->lost_records : lost;
+  uint64_t explained = damage.chunks + damage.records;
+  uint64_t records = gaps > explained && gaps - explained > live->lost_records ? gaps - explained : live->lost_records;
   f->lost_records += records + damage.records;
   f->lost_chunks += live->lost_chunks + damage.chunks;
   bool ok = true;
   if (records || live->lost_chunks)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " records and %" PRIu64 " chunks were lost while recording%s. Counts are too low.", label, records,
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " records and %" PRIu64 " chunks were lost%s. Counts are too low.", label, records,
                            live->lost_chunks, live->full ? " (the disk was full or the trace reached its limit)" : "");
   else if (live->full)
     ok &= sc_findings_warn(f, "%srecording stopped early: the disk was full or the trace reached its limit. Counts are too low.", label);
@@ -77,7 +79,7 @@ static bool add_conditions(const struct sc_reader *reader, const struct sc_proce
   return ok;
 }
 
-static enum sc_status take_records(struct sc_reader *reader, struct sc_analysis *analysis, uint64_t *lost, struct sc_error *err)
+static enum sc_status take_records(struct sc_reader *reader, struct sc_analysis *analysis, uint64_t *gaps, struct sc_error *err)
 {
   for (;;) {
     struct sc_batch batch;
@@ -89,7 +91,7 @@ static enum sc_status take_records(struct sc_reader *reader, struct sc_analysis 
     if (!thread)
       return sc_error_set(err, SC_ERR_NOMEM, "out of memory while %s was read", sc_reader_path(reader));
     if (batch.lost) {
-      *lost += batch.lost;
+      *gaps += batch.lost;
       sc_analysis_gap(analysis, thread);
     }
     sc_analysis_records(analysis, thread, batch.bytes, batch.size);
@@ -102,11 +104,11 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
   struct sc_analysis *analysis = sc_analysis_new_named(options, text_of, api_of, reader);
   struct sc_process *process = NULL;
   char label[64];
-  uint64_t lost = 0;
+  uint64_t gaps = 0;
   enum sc_status status = SC_ERR_NOMEM;
   if (!analysis)
     goto cleanup;
-  status = take_records(reader, analysis, &lost, err);
+  status = take_records(reader, analysis, &gaps, err);
   if (status != SC_OK) {
     sc_analysis_free(analysis);
     return status;
@@ -117,7 +119,7 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
     goto cleanup;
   findings->simulated |= process->simulated;
   snprintf(label, sizeof label, "process %" PRIu64 ": ", process->pid);
-  if (!add_losses(reader, lost, label, findings) || !add_conditions(reader, process, label, findings))
+  if (!add_losses(reader, gaps, label, findings) || !add_conditions(reader, process, label, findings))
     goto cleanup;
   status = sc_analysis_finish(analysis, label, process, findings, NULL);
 cleanup:
