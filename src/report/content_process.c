@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One section for each traced process: totals, threads, the tree of ranges, sites. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/content.h"
+
+enum { RANGE_ROWS = 80, SITE_ROWS = 30, THREAD_ROWS = 40, DEEPEST_INDENT = 16 };
+
+/* ---- totals ------------------------------------------------------------------------------------ */
+
+static void process_heading(struct sc_doc *doc, const struct sc_process *p)
+{
+  struct sc_buf line = {0};
+
+  sc_buf_printf(&line, "Process %llu", (unsigned long long)p->pid);
+  if (p->host) {
+    sc_buf_puts(&line, " on ");
+    sc_put_name(&line, p->host, 40);
+  }
+  if (p->rank) {
+    sc_buf_puts(&line, ", rank ");
+    sc_put_name(&line, p->rank, 16);
+  }
+  if (p->local_rank) {
+    sc_buf_puts(&line, ", local rank ");
+    sc_put_name(&line, p->local_rank, 16);
+  }
+  if (p->command) {
+    sc_buf_puts(&line, ": ");
+    sc_put_name(&line, p->command, 160);
+  }
+  sc_doc_take(doc, SC_BLOCK_HEADING, SC_TONE_PLAIN, &line);
+}
+
+/* ", 3 things", or nothing for none; count and noun go together. */
+static void put_part(struct sc_buf *line, uint64_t n, const char *noun, bool plural)
+{
+  if (!n)
+    return;
+  if (line->len)
+    sc_buf_puts(line, ", ");
+  sc_put_count(line, n);
+  sc_buf_printf(line, " %s%s", noun, plural ? sc_plural(n) : "");
+}
+
+static void syncs_line(struct sc_doc *doc, const struct sc_counts *c)
+{
+  struct sc_buf line = {0}, classes = {0}, kinds = {0};
+
+  sc_put_count(&line, c->syncs);
+  sc_buf_printf(&line, " sync%s", sc_plural(c->syncs));
+  for (int i = 0; i < SC_CLASS_COUNT; i++)
+    put_part(&classes, c->by_class[i], sc_class_name((enum sc_class)i), false);
+  if (classes.len)
+    sc_buf_printf(&line, ": %s", classes.data);
+  put_part(&kinds, c->read_backs, "read-back", true);
+  put_part(&kinds, c->blocking_uploads, "blocking upload", true);
+  put_part(&kinds, c->idle_syncs, "with nothing outstanding", false);
+  if (kinds.len)
+    sc_buf_printf(&line, "; of them %s", kinds.data);
+  line.failed |= classes.failed || kinds.failed;
+  sc_buf_free(&classes);
+  sc_buf_free(&kinds);
+  sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
+}
+
+static void wait_line(struct sc_doc *doc, const struct sc_process *p)
+{
+  double wait_us = (double)p->counts.wait_ns / 1000.0;
+  struct sc_buf line = {0};
+
+  sc_buf_puts(&line, "waited ");
+  sc_put_time(&line, wait_us);
+  sc_buf_puts(&line, " inside them");
+  if (!isnan(p->wall_us)) {
+    sc_buf_puts(&line, ", ");
+    sc_put_share(&line, wait_us, p->wall_us);
+    sc_buf_puts(&line, " of ");
+    sc_put_time(&line, p->wall_us);
+    sc_buf_puts(&line, " wall time");
+  }
+  sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
+}
+
+static void totals_lines(struct sc_doc *doc, const struct sc_process *p, bool simulated)
+{
+  const struct sc_counts *c = &p->counts;
+  struct sc_buf work = {0}, beside = {0};
+
+  syncs_line(doc, c);
+  if (!simulated && c->syncs)
+    wait_line(doc, p);
+  sc_put_count(&beside, c->poll_waits);
+  sc_buf_printf(&beside, " poll wait%s, ", sc_plural(c->poll_waits));
+  sc_put_count(&beside, c->uncertain);
+  sc_buf_puts(&beside, " uncertain, ");
+  sc_put_count(&beside, c->failed);
+  sc_buf_puts(&beside, " failed, ");
+  sc_put_count(&beside, c->lifecycle);
+  sc_buf_puts(&beside, " lifecycle");
+  put_part(&beside, c->captured, "captured", false);
+  sc_buf_puts(&beside, ": listed, not in the count");
+  sc_doc_take(doc, SC_BLOCK_ITEM, c->uncertain ? SC_TONE_BAD : SC_TONE_PLAIN, &beside);
+
+  put_part(&work, c->launches, "launch", false);
+  if (work.data && c->launches != 1)
+    sc_buf_puts(&work, "es");
+  put_part(&work, c->submissions, "submission", true);
+  put_part(&work, c->d2h_copies, "device-to-host cop", false);
+  if (c->d2h_copies)
+    sc_buf_puts(&work, c->d2h_copies == 1 ? "y" : "ies");
+  put_part(&work, c->host_functions, "host function", true);
+  put_part(&work, c->api_calls, "watched API call", true);
+  if (!work.data)
+    sc_buf_puts(&work, "no submissions recorded");
+  sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &work);
+}
+
+static void state_lines(struct sc_doc *doc, const struct sc_process *p)
+{
+  if (p->has_steps) {
+    struct sc_buf line = {0};
+
+    sc_put_count(&line, p->steps);
+    sc_buf_printf(&line, " step%s (", sc_plural(p->steps));
+    sc_put_count(&line, p->warmup);
+    sc_buf_puts(&line, " of warm-up left out): ");
+    sc_put_count(&line, p->step_min);
+    if (p->step_max != p->step_min) {
+      sc_buf_puts(&line, " to ");
+      sc_put_count(&line, p->step_max);
+      sc_buf_puts(&line, ", median ");
+      sc_put_number(&line, p->step_median);
+    }
+    sc_buf_puts(&line, " syncs each");
+    sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
+  }
+  /* The warnings say what this means; here stands only whose process it was. */
+  if (p->attached_late)
+    sc_doc_put(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, "attached late");
+  if (!p->ended_cleanly)
+    sc_doc_put(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, "did not end its trace");
+}
+
+/* ---- threads ------------------------------------------------------------------------------------ */
+
+static void threads_table(struct sc_doc *doc, const struct sc_process *p, bool simulated)
+{
+  if (!p->thread_count)
+    return;
+  sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
+  sc_doc_table(doc, 1);
+  sc_doc_column(doc, true, "thread");
+  sc_doc_column(doc, false, "name");
+  sc_doc_column(doc, true, "syncs");
+  sc_doc_column(doc, true, "wait");
+  sc_doc_column(doc, true, "poll waits");
+  sc_doc_column(doc, true, "launches");
+  for (size_t i = 0; i < p->thread_count && i < THREAD_ROWS; i++) {
+    const struct sc_thread_findings *t = &p->threads[i];
+    struct sc_buf name = {0}, syncs = {0}, wait = {0}, polls = {0}, launches = {0};
+
+    sc_doc_row(doc, 0);
+    sc_doc_cell(doc, SC_TONE_PLAIN, "%llu", (unsigned long long)t->tid);
+    if (t->name)
+      sc_put_name(&name, t->name, 24);
+    sc_doc_cell_take(doc, SC_TONE_PLAIN, &name);
+    sc_put_count(&syncs, t->syncs);
+    sc_doc_cell_take(doc, SC_TONE_STRONG, &syncs);
+    sc_put_time(&wait, simulated ? NAN : t->wait_us);
+    sc_doc_cell_take(doc, SC_TONE_PLAIN, &wait);
+    sc_put_count(&polls, t->poll_waits);
+    sc_doc_cell_take(doc, SC_TONE_PLAIN, &polls);
+    sc_put_count(&launches, t->launches);
+    sc_doc_cell_take(doc, SC_TONE_PLAIN, &launches);
+  }
+  sc_doc_table_end(doc);
+  if (p->thread_count > THREAD_ROWS)
+    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more threads; JSON has them all.",
+               p->thread_count - THREAD_ROWS);
+}
+
+/* ---- the tree of ranges ----------------------------------------------------------------------------
+ * Siblings that differ in their number alone (layer:0 to layer:7) and have equal subtrees stand in one row. */
+
+struct tree {
+  struct sc_doc *doc;
+  const struct sc_process *process;
+  bool simulated;
+  size_t rows, left_out;
+};
+
+static size_t subtree_end(const struct sc_process *p, size_t at)
+{
+  size_t end = at + 1;
+
+  while (end < p->range_count && p->ranges[end].depth > p->ranges[at].depth)
+    end++;
+  return end;
+}
+
+/* Length of the name without the number at its end; *number is that number. */
+static size_t name_stem(const char *name, uint64_t *number)
+{
+  size_t n = name ? strlen(name) : 0, stem = n;
+
+  while (stem && name[stem - 1] >= '0' && name[stem - 1] <= '9')
+    stem--;
+  return stem < n && sc_parse_u64(name + stem, number) ? stem : SIZE_MAX;
+}
+
+static bool same_text(const char *a, const char *b) { return (!a && !b) || (a && b && strcmp(a, b) == 0); }
+
+static bool same_counts(const struct sc_range_findings *a, const struct sc_range_findings *b)
+{
+  bool same_median = a->median == b->median || (isnan(a->median) && isnan(b->median));
+
+  return a->occurrences == b->occurrences && a->unfinished == b->unfinished && a->spanning == b->spanning &&
+         a->total.syncs == b->total.syncs && a->self.syncs == b->self.syncs && a->min == b->min && a->max == b->max &&
+         same_median;
+}
+
+/* Whether the sibling at b continues the sibling at a: next number, same everything else all the way down. */
+static bool continues(const struct sc_process *p, size_t a, size_t b)
+{
+  const struct sc_range_findings *x = &p->ranges[a], *y = &p->ranges[b];
+  size_t n = subtree_end(p, a) - a, stem;
+  uint64_t from, to;
+
+  stem = name_stem(x->name, &from);
+  if (x->depth != y->depth || stem == SIZE_MAX || name_stem(y->name, &to) != stem || to != from + 1 ||
+      strncmp(x->name, y->name, stem) != 0 || !same_text(x->domain, y->domain) || subtree_end(p, b) - b != n)
+    return false;
+  for (size_t i = 0; i < n; i++) {
+    if (!same_counts(&x[i], &y[i]))
+      return false;
+    if (i && (x[i].depth != y[i].depth || !same_text(x[i].name, y[i].name)))
+      return false;
+  }
+  return true;
+}
+
+/* One row for `count` equal siblings and for all their equal copies elsewhere in the tree. */
+static void range_row(struct tree *tree, const size_t *nodes, size_t node_count, const char *last_name)
+{
+  const struct sc_range_findings *r = &tree->process->ranges[nodes[0]];
+  const struct sc_range_findings *top = &tree->process->ranges[0];
+  struct sc_buf name = {0}, each = {0}, total = {0}, self = {0}, wait = {0};
+  uint64_t wait_ns = 0, total_syncs = 0, self_syncs = 0;
+  uint64_t depth = r->depth > top->depth ? r->depth - top->depth : 0, number;
+
+  for (size_t i = 0; i < node_count; i++) {
+    const struct sc_range_findings *node = &tree->process->ranges[nodes[i]];
+
+    wait_ns += node->total.wait_ns;
+    total_syncs += node->total.syncs;
+    self_syncs += node->self.syncs;
+  }
+  sc_doc_row(tree->doc, (unsigned)(depth < DEEPEST_INDENT ? depth : DEEPEST_INDENT));
+  sc_put_name(&name, r->name ? r->name : r->path, 56);
+  if (last_name)
+    sc_buf_printf(&name, " to %s", last_name + name_stem(last_name, &number));
+  if (r->spanning)
+    sc_buf_puts(&name, " (start/end)");
+  sc_doc_cell_take(tree->doc, SC_TONE_PLAIN, &name);
+  if (isnan(r->median)) {
+    sc_buf_puts(&each, "not finished x ");
+  } else {
+    sc_put_count(&each, r->min);
+    if (r->max != r->min) {
+      sc_buf_puts(&each, "-");
+      sc_put_count(&each, r->max);
+    }
+    sc_buf_printf(&each, " sync%s x ", r->min == 1 && r->max == 1 ? "" : "s");
+  }
+  sc_put_count(&each, r->occurrences);
+  sc_buf_puts(&each, node_count > 1 ? " each" : "");
+  sc_doc_cell_take(tree->doc, SC_TONE_STRONG, &each);
+  sc_put_count(&total, total_syncs);
+  sc_doc_cell_take(tree->doc, SC_TONE_PLAIN, &total);
+  sc_put_count(&self, self_syncs);
+  sc_doc_cell_take(tree->doc, SC_TONE_PLAIN, &self);
+  sc_put_time(&wait, tree->simulated || !total_syncs ? NAN : (double)wait_ns / 1000.0);
+  sc_doc_cell_take(tree->doc, SC_TONE_PLAIN, &wait);
+}
+
+/* The nodes from..to of the copies that start at bases[]; offsets count from bases[0]. */
+static void put_level(struct tree *tree, const size_t *bases, size_t base_count, size_t from, size_t to)
+{
+  const struct sc_process *p = tree->process;
+
+  for (size_t at = from; at < to;) {
+    size_t size = subtree_end(p, bases[0] + at) - (bases[0] + at), merged = 1, last = at;
+    size_t *nodes;
+
+    if (size > to - at)
+      size = to - at;
+    while (last + size < to && continues(p, bases[0] + last, bases[0] + last + size)) {
+      last += size;
+      merged++;
+    }
+    if (tree->rows >= RANGE_ROWS) {
+      tree->left_out += merged * size * base_count;
+      at += merged * size;
+      continue;
+    }
+    nodes = sc_calloc_array(merged * base_count, sizeof *nodes);
+    if (!nodes) {
+      tree->doc->failed = true;
+      return;
+    }
+    for (size_t i = 0; i < base_count; i++)
+      for (size_t k = 0; k < merged; k++)
+        nodes[i * merged + k] = bases[i] + at + k * size;
+    tree->rows++;
+    range_row(tree, nodes, merged * base_count, merged > 1 ? p->ranges[bases[0] + last].name : NULL);
+    if (size > 1)
+      put_level(tree, nodes, merged * base_count, 1, size);
+    free(nodes);
+    at += merged * size;
+  }
+}
+
+static void ranges_table(struct sc_doc *doc, const struct sc_process *p, bool simulated)
+{
+  struct tree tree = {.doc = doc, .process = p, .simulated = simulated};
+  size_t base = 0;
+
+  if (!p->range_count)
+    return;
+  sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
+  sc_doc_table(doc, 1);
+  sc_doc_column(doc, false, "range");
+  sc_doc_column(doc, false, "an occurrence");
+  sc_doc_column(doc, true, "syncs");
+  sc_doc_column(doc, true, "own");
+  sc_doc_column(doc, true, "wait");
+  put_level(&tree, &base, 1, 0, p->range_count);
+  sc_doc_table_end(doc);
+  if (tree.left_out)
+    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more ranges; JSON has them all.", tree.left_out);
+}
+
+/* ---- sites --------------------------------------------------------------------------------------- */
+
+static void put_frame(struct sc_buf *text, const struct sc_frame *frame)
+{
+  sc_put_name(text, frame->function, 32);
+  if (!frame->file)
+    return;
+  sc_buf_puts(text, " ");
+  sc_put_name(text, frame->file, 48);
+  if (frame->line)
+    sc_buf_printf(text, ":%llu", (unsigned long long)frame->line);
+}
+
+static void site_row(struct sc_doc *doc, const struct sc_site *s, bool simulated)
+{
+  struct sc_buf count = {0}, api = {0}, pattern = {0}, wait = {0}, where = {0}, step = {0};
+
+  sc_doc_row(doc, 0);
+  sc_put_count(&count, s->count);
+  sc_doc_cell_take(doc, SC_TONE_STRONG, &count);
+  sc_put_number(&step, s->per_step);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &step);
+  sc_put_time(&wait, simulated ? NAN : s->wait_total_us);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &wait);
+  sc_doc_cell(doc, SC_TONE_PLAIN, "%s", sc_class_name(s->cls));
+  sc_put_name(&api, s->api, 32);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &api);
+  if (s->pattern)
+    sc_put_prose(&pattern, s->pattern);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &pattern);
+  if (s->python_count)
+    put_frame(&where, &s->python[0]);
+  else if (s->native_count)
+    put_frame(&where, &s->native[0]);
+  else if (s->range)
+    sc_put_name(&where, s->range, 48);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &where);
+}
+
+static void sites_table(struct sc_doc *doc, const struct sc_process *p, bool simulated)
+{
+  if (!p->site_count)
+    return;
+  sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
+  sc_doc_table(doc, 1);
+  sc_doc_column(doc, true, "syncs");
+  sc_doc_column(doc, true, "a step");
+  sc_doc_column(doc, true, "wait");
+  sc_doc_column(doc, false, "class");
+  sc_doc_column(doc, false, "call");
+  sc_doc_column(doc, false, "pattern");
+  sc_doc_column(doc, false, "site");
+  for (size_t i = 0; i < p->site_count && i < SITE_ROWS; i++)
+    site_row(doc, &p->sites[i], simulated);
+  sc_doc_table_end(doc);
+  if (p->site_count > SITE_ROWS)
+    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more sites; JSON has them all.", p->site_count - SITE_ROWS);
+}
+
+void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f)
+{
+  for (size_t i = 0; i < f->process_count; i++) {
+    const struct sc_process *p = &f->processes[i];
+    bool simulated = p->simulated || f->simulated;
+
+    process_heading(doc, p);
+    totals_lines(doc, p, simulated);
+    state_lines(doc, p);
+    threads_table(doc, p, simulated);
+    ranges_table(doc, p, simulated);
+    sites_table(doc, p, simulated);
+  }
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every single allocation of a writer fails once: an error, never a crash, never a shortened report called a success.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixtures.h"
+#include "test_support.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *pointer, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *pointer, size_t size);
+
+static long countdown = -1; /* -1: none fails; n: the n-th from now */
+
+static bool fails(void)
+{
+  if (countdown < 0)
+    return false;
+  return countdown-- == 0;
+}
+
+void *__wrap_malloc(size_t size) { return fails() ? NULL : __real_malloc(size); }
+void *__wrap_calloc(size_t count, size_t size) { return fails() ? NULL : __real_calloc(count, size); }
+void *__wrap_realloc(void *pointer, size_t size) { return fails() ? NULL : __real_realloc(pointer, size); }
+
+/* Fails the n-th allocation; true when the writer came to an end before it. */
+static bool write_failing(const struct sc_findings *f, const char *format, long n, const char *expected)
+{
+  static const struct sc_report_options options = {.width = 80, .per_expert = true};
+  struct sc_out *out = sc_out_memory();
+  struct sc_error err = {0};
+  enum sc_status status;
+  bool done;
+
+  countdown = n;
+  status = sc_report_write(f, sc_report_format_find(format), &options, out, &err);
+  done = countdown >= 0;
+  countdown = -1;
+  if (status == SC_OK)
+    assert_string_equal(sc_out_text(out, NULL), expected);
+  else
+    assert_int_equal(status, SC_ERR_NOMEM);
+  if (!done && status == SC_OK)
+    fail_msg("%s: allocation %ld failed, and nobody noticed", format, n);
+  sc_out_free(out);
+  return done;
+}
+
+static void every_allocation(const char *format)
+{
+  struct sc_findings *small = fixture_hit(), *process = fixture_process();
+  const struct sc_findings *both[] = {small, process};
+
+  process->processes[0].range_count = 18; /* one layer: the rest is the same again */
+  json_set_alloc_funcs(__wrap_malloc, free);
+  for (size_t i = 0; i < 2; i++) {
+    char *expected = render(both[i], format, &(struct sc_report_options){.width = 80, .per_expert = true});
+    long n = 0;
+
+    while (!write_failing(both[i], format, n, expected))
+      n++;
+    assert_true(n > 30);
+    free(expected);
+  }
+  process->processes[0].range_count = 1 + 8 * 17;
+  sc_findings_free(small);
+  sc_findings_free(process);
+}
+
+static void text_survives_a_failed_allocation(void **state)
+{
+  (void)state;
+  every_allocation("text");
+}
+
+static void markdown_survives_a_failed_allocation(void **state)
+{
+  (void)state;
+  every_allocation("markdown");
+}
+
+static void json_survives_a_failed_allocation(void **state)
+{
+  (void)state;
+  every_allocation("json");
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(text_survives_a_failed_allocation),
+      cmocka_unit_test(markdown_survives_a_failed_allocation),
+      cmocka_unit_test(json_survives_a_failed_allocation),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
