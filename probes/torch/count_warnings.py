@@ -5,7 +5,7 @@
 Each case is one layer: warmed up, then one forward inside an NVTX range named like "torch:masked:E=8:T=4096", under
 torch.cuda.set_sync_debug_mode("warn"). Run it under the tracer by plain LD_PRELOAD; it knows nothing of it:
 
-    SYNCCOUNT_DIR=traces LD_PRELOAD=libsynccount.so python3 probes/torch/count_warnings.py --output warnings.json
+    SYNCCOUNT_OUTPUT=traces LD_PRELOAD=libsynccount.so python3 probes/torch/count_warnings.py --output warnings.json
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * check_programs CHECK...: runs test programs under the tracer and compares its counts with what each program knows it did.
- * One line a check, PASS, FAIL or SKIP. Exit status 0, 1 if any failed, 2 on bad usage, 77 if all were skipped. */
+ * check_programs CHECK...: runs test programs under the tracer and compares its counts with what each program knows it
+ * did. One line a check, PASS, FAIL or SKIP. Exit status 0, 1 if any failed, 2 on bad usage, 77 if all were skipped. */
 #include "checker.h"
 
 #include <getopt.h>
@@ -10,18 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static void check_runtime(struct checker *c) {
-  check_sequences(c, "runtime");
-}
-static void check_per_thread(struct checker *c) {
-  check_sequences(c, "per-thread");
-}
-static void check_static(struct checker *c) {
-  check_sequences(c, "static");
-}
-static void check_driver(struct checker *c) {
-  check_sequences(c, "driver");
-}
+static void check_runtime(struct checker *c) { check_sequences(c, "runtime"); }
+static void check_per_thread(struct checker *c) { check_sequences(c, "per-thread"); }
+static void check_static(struct checker *c) { check_sequences(c, "static"); }
+static void check_driver(struct checker *c) { check_sequences(c, "driver"); }
 
 static const struct {
   const char *name;
@@ -40,7 +32,9 @@ static const struct {
 };
 
 static int usage(FILE *to, int status) {
-  fprintf(to, "usage: check_programs [--tracer LIBRARY] [--programs FOLDER] [--may-skip ROW,...] [--keep] CHECK...\nchecks:\n");
+  fprintf(
+      to,
+      "usage: check_programs [--tracer LIBRARY] [--programs FOLDER] [--may-skip ROW,...] [--keep] CHECK...\nchecks:\n");
   for (size_t i = 0; i < SC_COUNTOF(checks); i++)
     fprintf(to, "  %-12s %s\n", checks[i].name, checks[i].help);
   return status;
@@ -60,9 +54,9 @@ static bool own_folder(char *folder, size_t size) {
 
 int main(int argc, char **argv) {
   static const struct option options[] = {
-    { "tracer", required_argument, NULL, 't' }, { "programs", required_argument, NULL, 'p' },
+    { "tracer", required_argument, NULL, 't' },   { "programs", required_argument, NULL, 'p' },
     { "may-skip", required_argument, NULL, 's' }, { "keep", no_argument, NULL, 'k' },
-    { "help", no_argument, NULL, 'h' }, { 0 },
+    { "help", no_argument, NULL, 'h' },           { 0 },
   };
   char folder[PATH_MAX / 2], tracer[PATH_MAX];
   struct checker c = { .may_skip = "*" };

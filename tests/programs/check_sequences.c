@@ -25,7 +25,8 @@ static const struct {
 };
 
 /* "name text" from the program's line "row name word text"; false if the row did not run. */
-static bool row_outcome(const struct traced *t, const char *name, char *word, size_t word_size, char *text, size_t text_size) {
+static bool row_outcome(const struct traced *t, const char *name, char *word, size_t word_size, char *text,
+                        size_t text_size) {
   size_t length = strlen(name);
   for (const char *p = t->out.data; p != NULL && *p;) {
     const char *end = strchrnul(p, '\n');
@@ -74,6 +75,8 @@ static void compare(struct sc_buf *buf, const struct sc_row_counts *expect, cons
   differ(buf, "captured", expect->captured, found->captured);
   differ(buf, "lifecycle", expect->lifecycle, found->lifecycle);
   differ(buf, "launches", expect->launches, found->launches);
+  if (expect->idle > 0)
+    differ(buf, "idle", expect->idle, found->idle_syncs);
 }
 
 static void check_row(struct checker *c, const char *table, const struct traced *t, const struct sc_process *process,
@@ -119,7 +122,8 @@ void check_sequences(struct checker *c, const char *table) {
     bool ok = traced_start(c, table, &t, argv, NULL) && traced_wait(c, table, &t, 300) && traced_read(c, table, &t);
     const struct sc_process *process = ok ? traced_process(&t, t.pid) : NULL;
     if (ok && process == NULL)
-      check_fail(c, table, "%s left no trace; it said: %s", tables[i].program, t.err.data != NULL ? t.err.data : "nothing");
+      check_fail(c, table, "%s left no trace; it said: %s", tables[i].program,
+                 t.err.data != NULL ? t.err.data : "nothing");
     else if (ok && traced_complete(c, table, &t))
       for (size_t j = 0; j < tables[i].count; j++)
         check_row(c, table, &t, process, &tables[i].rows[j]);

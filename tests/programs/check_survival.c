@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads, forks and sudden ends: what had returned is in the trace, and nobody's trace holds what another process did. */
+ * Threads, forks and sudden ends: what had returned is in the trace, and nobody's trace holds what another process did.
+ */
 #include "checker.h"
 
 #include <fcntl.h>
@@ -36,10 +37,13 @@ void check_threads(struct checker *c) {
     exact += process->threads[i].syncs == THREAD_ITEMS;
   const uint64_t expected = (uint64_t)THREADS * THREAD_ITEMS;
   if (work->occurrences != THREADS || work->total.syncs != expected || work->total.read_backs != expected ||
-      work->total.by_class[SC_CLASS_EXPLICIT] != expected || work->min != THREAD_ITEMS || work->max != THREAD_ITEMS || exact != THREADS)
-    check_fail(c, name, "%llu ranges, %llu syncs, %llu read-backs, %llu to %llu a range, %zu threads with %d; expected %d, %llu, %llu, %d, %d",
-               (llu)work->occurrences, (llu)work->total.syncs, (llu)work->total.read_backs, (llu)work->min, (llu)work->max, exact,
-               THREAD_ITEMS, THREADS, (llu)expected, (llu)expected, THREAD_ITEMS, THREADS);
+      work->total.by_class[SC_CLASS_EXPLICIT] != expected || work->min != THREAD_ITEMS || work->max != THREAD_ITEMS ||
+      exact != THREADS)
+    check_fail(c, name,
+               "%llu ranges, %llu syncs, %llu read-backs, %llu to %llu a range, %zu threads with %d; expected %d, "
+               "%llu, %llu, %d, %d",
+               (llu)work->occurrences, (llu)work->total.syncs, (llu)work->total.read_backs, (llu)work->min,
+               (llu)work->max, exact, THREAD_ITEMS, THREADS, (llu)expected, (llu)expected, THREAD_ITEMS, THREADS);
   else
     check_pass(c, name, "%d threads at once, %llu syncs, %d on each", THREADS, (llu)expected, THREAD_ITEMS);
 cleanup:
@@ -63,19 +67,22 @@ static void check_fork_mode(struct checker *c, const char *mode, uint64_t parent
   }
   const struct sc_process *parent = traced_process(&t, t.pid), *child = traced_process(&t, (pid_t)child_pid);
   if (parent == NULL || parent->counts.syncs != parent_syncs || parent->counts.read_backs != parent_syncs)
-    check_fail(c, name, "the parent's trace has %llu syncs, expected %llu", parent != NULL ? (llu)parent->counts.syncs : 0,
-               (llu)parent_syncs);
+    check_fail(c, name, "the parent's trace has %llu syncs, expected %llu",
+               parent != NULL ? (llu)parent->counts.syncs : 0, (llu)parent_syncs);
   else if (child_syncs < 0 && child != NULL && child->counts.syncs > 0)
     check_fail(c, name, "the child made no CUDA call, its trace has %llu syncs", (llu)child->counts.syncs);
   else if (child_syncs >= 0 && (child == NULL || child->counts.syncs != (uint64_t)child_syncs))
-    check_fail(c, name, "the child's trace has %llu syncs, expected %d", child != NULL ? (llu)child->counts.syncs : 0, child_syncs);
+    check_fail(c, name, "the child's trace has %llu syncs, expected %d", child != NULL ? (llu)child->counts.syncs : 0,
+               child_syncs);
   else if (t.findings->process_count != (child != NULL ? 2u : 1u))
     check_fail(c, name, "%zu processes left traces", t.findings->process_count);
   else if (traced_range(parent, "in the child") != NULL)
     check_fail(c, name, "the child wrote into the parent's trace");
   else
     check_pass(c, name, "parent %llu syncs, child %s", (llu)parent_syncs,
-               child_syncs < 0 ? "silent" : child_syncs == 7 ? "7 in its own file" : "?");
+               child_syncs < 0    ? "silent"
+               : child_syncs == 7 ? "7 in its own file"
+                                  : "?");
 cleanup:
   traced_end(c, &t);
 }
@@ -123,7 +130,8 @@ static void kill_in_mid_run(const struct traced *t, const struct progress *p) {
 }
 
 static bool ended_as_planned(int status, int signal) {
-  return signal != 0 ? WIFSIGNALED(status) && WTERMSIG(status) == signal : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return signal != 0 ? WIFSIGNALED(status) && WTERMSIG(status) == signal
+                     : WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static void check_end(struct checker *c, const char *mode, int signal) {
@@ -171,15 +179,16 @@ void check_killed(struct checker *c) {
 
 /* ---- started late ------------------------------------------------------------------------- */
 
-static void check_late_range(struct checker *c, const struct sc_process *process, const char *range_name, uint64_t syncs, uint64_t uncertain) {
+static void check_late_range(struct checker *c, const struct sc_process *process, const char *range_name,
+                             uint64_t syncs, uint64_t uncertain) {
   char name[64];
   snprintf(name, sizeof name, "late/%s", range_name);
   const struct sc_range_findings *range = traced_range(process, range_name);
   if (range == NULL)
     check_fail(c, name, "the trace has no such range");
   else if (range->total.syncs != syncs || range->total.uncertain != uncertain)
-    check_fail(c, name, "%llu syncs, %llu uncertain; expected %llu, %llu", (llu)range->total.syncs, (llu)range->total.uncertain, (llu)syncs,
-               (llu)uncertain);
+    check_fail(c, name, "%llu syncs, %llu uncertain; expected %llu, %llu", (llu)range->total.syncs,
+               (llu)range->total.uncertain, (llu)syncs, (llu)uncertain);
   else
     check_pass(c, name, "%llu syncs, %llu uncertain", (llu)syncs, (llu)uncertain);
 }
@@ -218,7 +227,8 @@ void check_untouched(struct checker *c) {
   if (!traced_run(c, name, &t, argv, NULL, 0))
     goto cleanup;
   if (t.trace_files != 0 || t.err.len != 0 || t.out.len != 0)
-    check_fail(c, name, "a program without CUDA left %zu trace files and %zu bytes of output", t.trace_files, t.out.len + t.err.len);
+    check_fail(c, name, "a program without CUDA left %zu trace files and %zu bytes of output", t.trace_files,
+               t.out.len + t.err.len);
   else
     check_pass(c, name, "a program without CUDA leaves no file and no word");
 cleanup:

@@ -48,8 +48,8 @@ void check_skip(struct checker *c, const char *name, const char *format, ...) {
 }
 
 /* In the child: never returns. */
-static void exec_traced(const struct checker *c, const struct traced *t, const char *const argv[], const char *const *extra, int out,
-                        int err) {
+static void exec_traced(const struct checker *c, const struct traced *t, const char *const argv[],
+                        const char *const *extra, int out, int err) {
   char path[1024], value[1024];
   if (strchr(argv[0], '/') != NULL)
     snprintf(path, sizeof path, "%s", argv[0]);
@@ -58,9 +58,10 @@ static void exec_traced(const struct checker *c, const struct traced *t, const c
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   const char *preload = getenv("LD_PRELOAD");
-  snprintf(value, sizeof value, "%s%s%s", c->tracer, preload != NULL && *preload ? ":" : "", preload != NULL ? preload : "");
+  snprintf(value, sizeof value, "%s%s%s", c->tracer, preload != NULL && *preload ? ":" : "",
+           preload != NULL ? preload : "");
   setenv("LD_PRELOAD", value, 1);
-  setenv("SYNCCOUNT_DIR", t->folder, 1);
+  setenv("SYNCCOUNT_OUTPUT", t->folder, 1);
   /* Instrumented builds: the tracer comes before the sanitizer's runtime, and killed programs leave memory behind. */
   setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0", 1);
   for (; extra != NULL && *extra != NULL; extra++)
@@ -70,7 +71,8 @@ static void exec_traced(const struct checker *c, const struct traced *t, const c
   _exit(127);
 }
 
-bool traced_start(struct checker *c, const char *check, struct traced *t, const char *const argv[], const char *const *extra) {
+bool traced_start(struct checker *c, const char *check, struct traced *t, const char *const argv[],
+                  const char *const *extra) {
   int out[2] = { -1, -1 }, err[2] = { -1, -1 };
   const char *base = getenv("TMPDIR");
   memset(t, 0, sizeof *t);
@@ -199,11 +201,13 @@ static const char *excerpt(const struct sc_buf *buf) {
   return text;
 }
 
-bool traced_run(struct checker *c, const char *check, struct traced *t, const char *const argv[], const char *const *extra, int exit_status) {
+bool traced_run(struct checker *c, const char *check, struct traced *t, const char *const argv[],
+                const char *const *extra, int exit_status) {
   if (!traced_start(c, check, t, argv, extra) || !traced_wait(c, check, t, 120))
     return false;
   if (!WIFEXITED(t->status) || WEXITSTATUS(t->status) != exit_status) {
-    check_fail(c, check, "%s ended with %s %d, expected status %d; it said: %s", argv[0], WIFEXITED(t->status) ? "status" : "signal",
+    check_fail(c, check, "%s ended with %s %d, expected status %d; it said: %s", argv[0],
+               WIFEXITED(t->status) ? "status" : "signal",
                WIFEXITED(t->status) ? WEXITSTATUS(t->status) : WTERMSIG(t->status), exit_status, excerpt(&t->err));
     return false;
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the checks of the test programs share: run a program under the tracer, read its traces, say pass, fail or skip. The very
- * same checks run on the simulated libraries (ctest) and on a GPU (tests/gpu/run). */
+ * What the checks of the test programs share: run a program under the tracer, read its traces, say pass, fail or skip.
+ * The very same checks run on the simulated libraries (ctest) and on a GPU (tests/gpu/run). */
 #ifndef SC_TEST_CHECKER_H
 #define SC_TEST_CHECKER_H
 
@@ -32,15 +32,17 @@ struct traced {
   size_t trace_files;
 };
 
-/* Starts programs/argv[0] (or argv[0] itself when it holds a slash) with the tracer preloaded and traces going to a new folder.
- * extra: "NAME=value" settings more, ended by NULL; NULL: none. False: a FAIL line was printed. */
-bool traced_start(struct checker *c, const char *check, struct traced *t, const char *const argv[], const char *const *extra);
+/* Starts programs/argv[0] (or argv[0] itself when it holds a slash) with the tracer preloaded and traces going to a new
+ * folder. extra: "NAME=value" settings more, ended by NULL; NULL: none. False: a FAIL line was printed. */
+bool traced_start(struct checker *c, const char *check, struct traced *t, const char *const argv[],
+                  const char *const *extra);
 /* Waits for the end, for `seconds` at most (then kills it and fails the check). */
 bool traced_wait(struct checker *c, const char *check, struct traced *t, unsigned seconds);
 /* Reads every trace in the folder. False: a FAIL line was printed. */
 bool traced_read(struct checker *c, const char *check, struct traced *t);
 /* start, wait, read, and demand this exit status. */
-bool traced_run(struct checker *c, const char *check, struct traced *t, const char *const argv[], const char *const *extra, int exit_status);
+bool traced_run(struct checker *c, const char *check, struct traced *t, const char *const argv[],
+                const char *const *extra, int exit_status);
 void traced_end(struct checker *c, struct traced *t);
 
 /* The range of that name in the rows' domain at the top level; NULL if there is none. */

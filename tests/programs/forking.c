@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * forking MODE: 20 read-backs, a child, 20 read-backs more. Prints the child's process id.
- *   fork    the child runs on in this image, opens and closes a range and exits; it makes no CUDA call (CUDA forbids it)
- *   exec    the child executes this program again as "forking child": 7 read-backs of its own
- *   early   fork before CUDA is used at all; the child makes 7 read-backs, the parent 40
- *   child   7 read-backs */
+ *   fork    the child runs on in this image, opens and closes a range and exits; it makes no CUDA call (CUDA forbids
+ * it) exec    the child executes this program again as "forking child": 7 read-backs of its own early   fork before
+ * CUDA is used at all; the child makes 7 read-backs, the parent 40 child   7 read-backs */
 #include "program.h"
 
 #include <stdio.h>

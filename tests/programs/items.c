@@ -12,10 +12,12 @@ static bool ok(const char *what, cudaError_t status) {
 
 bool items_begin(struct items *items) {
   return ok("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&items->stream, cudaStreamNonBlocking)) &&
-         ok("cudaMallocHost", cudaMallocHost(&items->pinned, 4096)) && ok("cudaMalloc", cudaMalloc(&items->device, 4096));
+         ok("cudaMallocHost", cudaMallocHost(&items->pinned, 4096)) &&
+         ok("cudaMalloc", cudaMalloc(&items->device, 4096));
 }
 
 bool items_one(struct items *items) {
-  return ok("cudaMemcpyAsync", cudaMemcpyAsync(items->pinned, items->device, 1, cudaMemcpyDeviceToHost, items->stream)) &&
+  return ok("cudaMemcpyAsync",
+            cudaMemcpyAsync(items->pinned, items->device, 1, cudaMemcpyDeviceToHost, items->stream)) &&
          ok("cudaStreamSynchronize", cudaStreamSynchronize(items->stream));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * killed MODE PROGRESS: makes read-backs and writes the number that have returned into the file PROGRESS (8 bytes, mapped).
- *   endless   until somebody kills it
- *   abort, exit, segv   1,000 of them, then abort(), _exit(0) or SIGSEGV, with a second thread in mid-run */
+ * killed MODE PROGRESS: makes read-backs and writes the number that have returned into the file PROGRESS (8 bytes,
+ * mapped). endless   until somebody kills it abort, exit, segv   1,000 of them, then abort(), _exit(0) or SIGSEGV, with
+ * a second thread in mid-run */
 #include "program.h"
 
 #include <fcntl.h>

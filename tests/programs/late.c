@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * late LIBRARY: uses CUDA for a while, then loads the tracer by hand and starts it. Memory allocated before is of unknown kind:
- * a copy to it may or may not have waited, and the trace must say so instead of guessing. Run with NVTX_INJECTION64_PATH set to
- * LIBRARY, so that the ranges (first used after the load) are seen. */
+ * late LIBRARY: uses CUDA for a while, then loads the tracer by hand and starts it. Memory allocated before is of
+ * unknown kind: a copy to it may or may not have waited, and the trace must say so instead of guessing. Run with
+ * NVTX_INJECTION64_PATH set to LIBRARY, so that the ranges (first used after the load) are seen. */
 #include "program.h"
 
 #include <dlfcn.h>
@@ -11,13 +11,13 @@
 
 #include "items.h"
 
-#define SAY(call)                                                        \
-  do {                                                                   \
-    cudaError_t status_ = (call);                                        \
-    if (status_ != cudaSuccess) {                                        \
-      fprintf(stderr, "%s: %s\n", #call, cudaGetErrorName(status_));     \
-      return 1;                                                          \
-    }                                                                    \
+#define SAY(call)                                                    \
+  do {                                                               \
+    cudaError_t status_ = (call);                                    \
+    if (status_ != cudaSuccess) {                                    \
+      fprintf(stderr, "%s: %s\n", #call, cudaGetErrorName(status_)); \
+      return 1;                                                      \
+    }                                                                \
   } while (0)
 
 int main(int argc, char **argv) {

@@ -91,6 +91,4 @@ void gate_wait(void *gate) {
     nanosleep(&nap, NULL);
 }
 
-void gate_open(struct gate *gate) {
-  atomic_store_explicit(&gate->open, true, memory_order_release);
-}
+void gate_open(struct gate *gate) { atomic_store_explicit(&gate->open, true, memory_order_release); }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the test programs share: rows as NVTX ranges, checked calls, the gate that keeps a stream busy, the embedded kernels.
- * These are ordinary CUDA programs: they know nothing of the tracer. */
+ * What the test programs share: rows as NVTX ranges, checked calls, the gate that keeps a stream busy, the embedded
+ * kernels. These are ordinary CUDA programs: they know nothing of the tracer. */
 #ifndef SC_TEST_PROGRAM_H
 #define SC_TEST_PROGRAM_H
 
@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A row is done, skipped (something is missing here: say what) or failed (a call did not do what the row needs). Each row
- * prints one line on stdout: "row NAME done", "row NAME skip WHY", "row NAME fail WHY". */
+/* A row is done, skipped (something is missing here: say what) or failed (a call did not do what the row needs). Each
+ * row prints one line on stdout: "row NAME done", "row NAME skip WHY", "row NAME fail WHY". */
 struct row_run {
   const char *name;
-  bool open;        /* its range is open on some thread */
+  bool open; /* its range is open on some thread */
   bool skipped, failed;
   char why[512];
 };
@@ -28,8 +28,8 @@ bool row_wanted(const char *name, int argc, char **argv);
 /* Runs function(argument) on a new thread and waits for it. False if no thread could be made. */
 bool run_on_thread(void *(*function)(void *), void *argument);
 
-/* A host function that keeps its stream busy until the gate is opened, or for 20 seconds at most: a program that fails in
- * between must not hang. */
+/* A host function that keeps its stream busy until the gate is opened, or for 20 seconds at most: a program that fails
+ * in between must not hang. */
 struct gate {
   atomic_bool open;
 };
@@ -41,31 +41,31 @@ extern const unsigned char test_kernels_image[];
 extern const size_t test_kernels_size;
 
 /* One checked call inside a row function that has `run` and can leave by `goto out`. */
-#define ROW_OK(run, text_of, call)                                                                                              \
-  do {                                                                                                                          \
-    int row_status_ = (int)(call);                                                                                              \
-    if (row_status_ != 0) {                                                                                                     \
-      row_fail((run), "%s:%d: %s: %s", "line", __LINE__, #call, text_of(row_status_));                                          \
-      goto out;                                                                                                                 \
-    }                                                                                                                           \
+#define ROW_OK(run, text_of, call)                                                     \
+  do {                                                                                 \
+    int row_status_ = (int)(call);                                                     \
+    if (row_status_ != 0) {                                                            \
+      row_fail((run), "%s:%d: %s: %s", "line", __LINE__, #call, text_of(row_status_)); \
+      goto out;                                                                        \
+    }                                                                                  \
   } while (0)
 /* The call must be refused: neither success nor not-ready (600). */
-#define ROW_REFUSED(run, text_of, call)                                                                                         \
-  do {                                                                                                                          \
-    int row_status_ = (int)(call);                                                                                              \
-    if (row_status_ == 0 || row_status_ == 600) {                                                                               \
-      row_fail((run), "%s:%d: %s was not refused: %s", "line", __LINE__, #call, text_of(row_status_));                          \
-      goto out;                                                                                                                 \
-    }                                                                                                                           \
+#define ROW_REFUSED(run, text_of, call)                                                                \
+  do {                                                                                                 \
+    int row_status_ = (int)(call);                                                                     \
+    if (row_status_ == 0 || row_status_ == 600) {                                                      \
+      row_fail((run), "%s:%d: %s was not refused: %s", "line", __LINE__, #call, text_of(row_status_)); \
+      goto out;                                                                                        \
+    }                                                                                                  \
   } while (0)
 /* The call belongs to what not every device or library offers. */
-#define ROW_OR_SKIP(run, text_of, call)                                                                                         \
-  do {                                                                                                                          \
-    int row_status_ = (int)(call);                                                                                              \
-    if (row_status_ != 0) {                                                                                                     \
-      row_skip((run), "%s: %s", #call, text_of(row_status_));                                                                   \
-      goto out;                                                                                                                 \
-    }                                                                                                                           \
+#define ROW_OR_SKIP(run, text_of, call)                       \
+  do {                                                        \
+    int row_status_ = (int)(call);                            \
+    if (row_status_ != 0) {                                   \
+      row_skip((run), "%s: %s", #call, text_of(row_status_)); \
+      goto out;                                               \
+    }                                                         \
   } while (0)
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * range_counts TRACE...: every range of the traces with its counts by class, tab-separated under a header line. For checks that
- * compare the tracer's count of a range with what somebody else counted there. */
+ * range_counts TRACE...: every range of the traces with its counts by class, tab-separated under a header line. For
+ * checks that compare the tracer's count of a range with what somebody else counted there. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,10 +13,10 @@ static void print_range(const struct sc_process *process, const struct sc_range_
   struct sc_buf path = { 0 };
   sc_buf_put_printable(&path, range->path, strlen(range->path));
   printf("%llu\t%s\t%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\n", (llu)process->pid,
-         path.failed ? "?" : path.data, range->domain != NULL ? range->domain : "", (llu)range->occurrences, (llu)n->syncs,
-         (llu)n->by_class[SC_CLASS_EXPLICIT], (llu)n->by_class[SC_CLASS_COPY], (llu)n->by_class[SC_CLASS_PAGEABLE],
-         (llu)n->by_class[SC_CLASS_IMPLICIT], (llu)n->read_backs, (llu)n->poll_waits, (llu)n->uncertain, (llu)n->failed,
-         (llu)n->launches);
+         path.failed ? "?" : path.data, range->domain != NULL ? range->domain : "", (llu)range->occurrences,
+         (llu)n->syncs, (llu)n->by_class[SC_CLASS_EXPLICIT], (llu)n->by_class[SC_CLASS_COPY],
+         (llu)n->by_class[SC_CLASS_PAGEABLE], (llu)n->by_class[SC_CLASS_IMPLICIT], (llu)n->read_backs,
+         (llu)n->poll_waits, (llu)n->uncertain, (llu)n->failed, (llu)n->launches);
   sc_buf_free(&path);
 }
 
@@ -38,7 +38,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "range_counts: %s\n", error.message);
     goto cleanup;
   }
-  printf("pid\tpath\tdomain\toccurrences\tsyncs\texplicit\tcopy\tpageable\timplicit\tread_backs\tpoll_waits\tuncertain\tfailed\tlaunches\n");
+  printf("pid\tpath\tdomain\toccurrences\tsyncs\texplicit\tcopy\tpageable\timplicit\tread_backs\tpoll_"
+         "waits\tuncertain\tfailed\tlaunches\n");
   for (size_t i = 0; i < findings->process_count; i++)
     for (size_t j = 0; j < findings->processes[i].range_count; j++)
       print_range(&findings->processes[i], &findings->processes[i].ranges[j]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Known sequences of CUDA runtime calls, one NVTX range each: see rows.h. Built three times: with the legacy default stream,
- * with per-thread default streams (CUDA_API_PER_THREAD_DEFAULT_STREAM), and with the static runtime (TEST_STATIC_CUDART). */
+ * Known sequences of CUDA runtime calls, one NVTX range each: see rows.h. Built three times: with the legacy default
+ * stream, with per-thread default streams (CUDA_API_PER_THREAD_DEFAULT_STREAM), and with the static runtime
+ * (TEST_STATIC_CUDART). */
 #include "program.h"
 
 #include <stdint.h>
@@ -20,11 +21,11 @@
 /* Registration of a device symbol, as compiled CUDA C does it before main; the runtime's headers do not declare it. */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
-void __cudaRegisterVar(void **handle, char *host_variable, char *device_address, const char *device_name, int external, size_t size,
-                       int constant, int global);
+void __cudaRegisterVar(void **handle, char *host_variable, char *device_address, const char *device_name, int external,
+                       size_t size, int constant, int global);
 
-/* What a stand-in or an older library may lack is a weak reference: such a row is skipped by name instead of ending the program
- * at its first call. The static runtime is complete, and weak references would not pull its members in. */
+/* What a stand-in or an older library may lack is a weak reference: such a row is skipped by name instead of ending the
+ * program at its first call. The static runtime is complete, and weak references would not pull its members in. */
 #ifdef TEST_STATIC_CUDART
 #define LIBRARY_HAS(function) true
 #else
@@ -51,6 +52,8 @@ OPTIONAL(cudaMallocArray);
 OPTIONAL(cudaMallocAsync);
 OPTIONAL(cudaMallocManaged);
 OPTIONAL(cudaMallocMipmappedArray);
+OPTIONAL(cudaDeviceGetDefaultMemPool);
+OPTIONAL(cudaMemPoolTrimTo);
 OPTIONAL(cudaMemPrefetchAsync);
 OPTIONAL(cudaMemcpy2D);
 OPTIONAL(cudaMemcpy2DAsync);
@@ -79,19 +82,17 @@ struct fixture {
   struct gate gate;
 };
 
-static const char *text_of(int status) {
-  return cudaGetErrorName((cudaError_t)status);
-}
+static const char *text_of(int status) { return cudaGetErrorName((cudaError_t)status); }
 
 #define OK(call) ROW_OK(f->run, text_of, call)
 #define REFUSED(call) ROW_REFUSED(f->run, text_of, call)
 #define OR_SKIP(call) ROW_OR_SKIP(f->run, text_of, call)
-#define NEEDS(function)                                                  \
-  do {                                                                   \
-    if (!LIBRARY_HAS(function)) {                                        \
-      row_skip(f->run, "this libcudart has no %s", #function);           \
-      goto out;                                                          \
-    }                                                                    \
+#define NEEDS(function)                                        \
+  do {                                                         \
+    if (!LIBRARY_HAS(function)) {                              \
+      row_skip(f->run, "this libcudart has no %s", #function); \
+      goto out;                                                \
+    }                                                          \
   } while (0)
 #define BEGIN() row_begin(f->run)
 #define END() row_end(f->run)
@@ -104,12 +105,12 @@ static cudaError_t launch_touch(struct fixture *f, cudaStream_t stream) {
   return cudaLaunchKernel((const void *)f->touch, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, arguments, 0, stream);
 }
 
-#define NEEDS_KERNEL()                                                   \
-  do {                                                                   \
-    if (f->touch == NULL) {                                              \
-      row_skip(f->run, "no kernel: %s", f->no_kernel);                   \
-      goto out;                                                          \
-    }                                                                    \
+#define NEEDS_KERNEL()                                 \
+  do {                                                 \
+    if (f->touch == NULL) {                            \
+      row_skip(f->run, "no kernel: %s", f->no_kernel); \
+      goto out;                                        \
+    }                                                  \
   } while (0)
 
 static void load_kernel(struct fixture *f) {
@@ -135,7 +136,8 @@ static void *device_symbol(struct fixture *f) {
     void *unused;
   } wrapper = { 0x466243b1, 1, test_kernels_image, NULL };
   static void **handle;
-  if (!LIBRARY_HAS(__cudaRegisterFatBinary) || !LIBRARY_HAS(__cudaRegisterVar) || !LIBRARY_HAS(__cudaRegisterFatBinaryEnd)) {
+  if (!LIBRARY_HAS(__cudaRegisterFatBinary) || !LIBRARY_HAS(__cudaRegisterVar) ||
+      !LIBRARY_HAS(__cudaRegisterFatBinaryEnd)) {
     row_skip(f->run, "this libcudart registers no symbols");
     return NULL;
   }
@@ -164,21 +166,17 @@ static cudaError_t poll_until(cudaError_t (*query)(void *), void *object) {
     status = query(object);
   return status;
 }
-static cudaError_t query_stream(void *stream) {
-  return cudaStreamQuery(stream);
-}
-static cudaError_t query_event(void *event) {
-  return cudaEventQuery(event);
-}
+static cudaError_t query_stream(void *stream) { return cudaStreamQuery(stream); }
+static cudaError_t query_event(void *event) { return cudaEventQuery(event); }
 
 /* The stream must be busy: anything but "not ready" fails the row. */
-#define NOT_READY(call)                                                                       \
-  do {                                                                                        \
-    cudaError_t not_ready_ = (call);                                                          \
-    if (not_ready_ != cudaErrorNotReady) {                                                    \
+#define NOT_READY(call)                                                                              \
+  do {                                                                                               \
+    cudaError_t not_ready_ = (call);                                                                 \
+    if (not_ready_ != cudaErrorNotReady) {                                                           \
       row_fail(f->run, "line %d: %s: %s, expected not ready", __LINE__, #call, text_of(not_ready_)); \
-      goto out;                                                                               \
-    }                                                                                         \
+      goto out;                                                                                      \
+    }                                                                                                \
   } while (0)
 
 static cudaError_t d2h(struct fixture *f, void *to, cudaStream_t stream) {
@@ -392,7 +390,8 @@ static void graph_launch_sync(struct fixture *f) {
 }
 
 /* One async D2H copy inside the range while `captured` is being captured. *status: what the copy said. */
-static void copy_in_capture(struct fixture *f, void *to, cudaStream_t captured, enum cudaStreamCaptureMode mode, cudaError_t *status) {
+static void copy_in_capture(struct fixture *f, void *to, cudaStream_t captured, enum cudaStreamCaptureMode mode,
+                            cudaError_t *status) {
   cudaGraph_t graph = NULL;
   *status = cudaErrorUnknown;
   NEEDS(cudaStreamBeginCapture);
@@ -770,13 +769,9 @@ static void batch_of_one(struct fixture *f, void *to) {
   FINISH();
 }
 
-static void batch_pageable(struct fixture *f) {
-  batch_of_one(f, f->pageable);
-}
+static void batch_pageable(struct fixture *f) { batch_of_one(f, f->pageable); }
 
-static void batch_pinned(struct fixture *f) {
-  batch_of_one(f, f->pinned);
-}
+static void batch_pinned(struct fixture *f) { batch_of_one(f, f->pinned); }
 
 /* ---- memory kinds ------------------------------------------------------------------------- */
 
@@ -994,10 +989,40 @@ static void prefetch(struct fixture *f) {
   NEEDS(cudaMemPrefetchAsync);
   OK(cudaMallocManaged(&managed, BLOCK, cudaMemAttachGlobal));
   BEGIN();
-  OR_SKIP(cudaMemPrefetchAsync(managed, BLOCK, (struct cudaMemLocation){ .type = cudaMemLocationTypeDevice, .id = 0 }, 0, f->stream));
+  OR_SKIP(cudaMemPrefetchAsync(managed, BLOCK, (struct cudaMemLocation){ .type = cudaMemLocationTypeDevice, .id = 0 },
+                               0, f->stream));
   FINISH();
   if (managed != NULL)
     cudaFree(managed);
+}
+
+static void graph_destroy(struct fixture *f) {
+  cudaGraph_t graph = NULL;
+  cudaGraphExec_t exec = NULL;
+  NEEDS(cudaStreamBeginCapture);
+  NEEDS(cudaStreamEndCapture);
+  NEEDS(cudaGraphInstantiate);
+  NEEDS(cudaGraphDestroy);
+  NEEDS(cudaGraphExecDestroy);
+  OK(cudaStreamBeginCapture(f->stream, cudaStreamCaptureModeThreadLocal));
+  cudaError_t inside = d2h(f, f->pinned, f->stream);
+  OK(cudaStreamEndCapture(f->stream, &graph));
+  OK(inside);
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  BEGIN();
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(graph));
+  FINISH();
+}
+
+static void pool_trim(struct fixture *f) {
+  cudaMemPool_t pool = NULL;
+  NEEDS(cudaDeviceGetDefaultMemPool);
+  NEEDS(cudaMemPoolTrimTo);
+  OR_SKIP(cudaDeviceGetDefaultMemPool(&pool, 0));
+  BEGIN();
+  OK(cudaMemPoolTrimTo(pool, 0));
+  FINISH();
 }
 
 /* ---- polls -------------------------------------------------------------------------------- */
@@ -1143,8 +1168,7 @@ static const struct {
   void (*function)(struct fixture *f);
 } rows[] = {
 #define ROW_FUNCTION(name, sequence, ...) { #name, name },
-  SC_ROWS_RUNTIME(ROW_FUNCTION)
-  SC_ROWS_LEGACY_DEFAULT(ROW_FUNCTION)
+  SC_ROWS_RUNTIME(ROW_FUNCTION) SC_ROWS_LEGACY_DEFAULT(ROW_FUNCTION)
 #undef ROW_FUNCTION
 };
 
@@ -1174,7 +1198,8 @@ static bool make_fixture(struct fixture *f) {
   memset(f->pageable2, 2, BLOCK);
   load_kernel(f);
   /* First launches and copies load code lazily: once, before any row. */
-  if (f->touch != NULL && (cudaMemset(f->device2, 0, BLOCK) != cudaSuccess || launch_touch(f, f->stream) != cudaSuccess)) {
+  if (f->touch != NULL &&
+      (cudaMemset(f->device2, 0, BLOCK) != cudaSuccess || launch_touch(f, f->stream) != cudaSuccess)) {
     fprintf(stderr, "sequences: the kernel does not launch\n");
     return false;
   }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Known sequences of CUDA driver calls, one NVTX range each: see rows.h. No runtime library in this process (as in JAX). */
+ * Known sequences of CUDA driver calls, one NVTX range each: see rows.h. No runtime library in this process (as in
+ * JAX). */
 #include "program.h"
 
 #include <stdint.h>
@@ -65,27 +66,27 @@ static const char *text_of(int status) {
 #define OK(call) ROW_OK(f->run, text_of, call)
 #define REFUSED(call) ROW_REFUSED(f->run, text_of, call)
 #define OR_SKIP(call) ROW_OR_SKIP(f->run, text_of, call)
-#define NEEDS(function)                                        \
-  do {                                                         \
-    if (&(function) == NULL) {                                 \
-      row_skip(f->run, "this libcuda has no %s", #function);   \
-      goto out;                                                \
-    }                                                          \
+#define NEEDS(function)                                      \
+  do {                                                       \
+    if (&(function) == NULL) {                               \
+      row_skip(f->run, "this libcuda has no %s", #function); \
+      goto out;                                              \
+    }                                                        \
   } while (0)
-#define NEEDS_KERNEL()                                         \
-  do {                                                         \
-    if (f->touch == NULL) {                                    \
-      row_skip(f->run, "no kernel: %s", f->no_kernel);         \
-      goto out;                                                \
-    }                                                          \
+#define NEEDS_KERNEL()                                 \
+  do {                                                 \
+    if (f->touch == NULL) {                            \
+      row_skip(f->run, "no kernel: %s", f->no_kernel); \
+      goto out;                                        \
+    }                                                  \
   } while (0)
-#define NOT_READY(call)                                                                                  \
-  do {                                                                                                   \
-    CUresult not_ready_ = (call);                                                                        \
-    if (not_ready_ != CUDA_ERROR_NOT_READY) {                                                            \
-      row_fail(f->run, "line %d: %s: %s, expected not ready", __LINE__, #call, text_of(not_ready_));     \
-      goto out;                                                                                          \
-    }                                                                                                    \
+#define NOT_READY(call)                                                                              \
+  do {                                                                                               \
+    CUresult not_ready_ = (call);                                                                    \
+    if (not_ready_ != CUDA_ERROR_NOT_READY) {                                                        \
+      row_fail(f->run, "line %d: %s: %s, expected not ready", __LINE__, #call, text_of(not_ready_)); \
+      goto out;                                                                                      \
+    }                                                                                                \
   } while (0)
 #define BEGIN() row_begin(f->run)
 #define END() row_end(f->run)
@@ -125,12 +126,8 @@ static CUresult poll_until(CUresult (*query)(void *), void *object) {
     status = query(object);
   return status;
 }
-static CUresult query_stream(void *stream) {
-  return cuStreamQuery(stream);
-}
-static CUresult query_event(void *event) {
-  return cuEventQuery(event);
-}
+static CUresult query_stream(void *stream) { return cuStreamQuery(stream); }
+static CUresult query_event(void *event) { return cuEventQuery(event); }
 
 static CUresult d2h(struct fixture *f, void *to, CUstream stream) {
   return cuMemcpyDtoHAsync(to, f->device, SMALL, stream);
@@ -254,15 +251,9 @@ static void unified(struct fixture *f, CUdeviceptr to, CUdeviceptr from) {
   OK(cuMemcpy(to, from, SMALL));
   FINISH();
 }
-static void memcpy_unified_d2h(struct fixture *f) {
-  unified(f, (CUdeviceptr)(uintptr_t)f->pinned, f->device);
-}
-static void memcpy_unified_h2d(struct fixture *f) {
-  unified(f, f->device, (CUdeviceptr)(uintptr_t)f->pageable);
-}
-static void memcpy_unified_d2d(struct fixture *f) {
-  unified(f, f->device2, f->device);
-}
+static void memcpy_unified_d2h(struct fixture *f) { unified(f, (CUdeviceptr)(uintptr_t)f->pinned, f->device); }
+static void memcpy_unified_h2d(struct fixture *f) { unified(f, f->device, (CUdeviceptr)(uintptr_t)f->pageable); }
+static void memcpy_unified_d2d(struct fixture *f) { unified(f, f->device2, f->device); }
 static void memcpy_unified_h2h(struct fixture *f) {
   unified(f, (CUdeviceptr)(uintptr_t)f->pinned2, (CUdeviceptr)(uintptr_t)f->pinned);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * threads THREADS ITEMS: that many threads start together, each with a stream of its own, and make ITEMS read-backs inside the
- * range "work". */
+ * threads THREADS ITEMS: that many threads start together, each with a stream of its own, and make ITEMS read-backs
+ * inside the range "work". */
 #include "program.h"
 
 #include <pthread.h>

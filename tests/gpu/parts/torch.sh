@@ -8,7 +8,7 @@ torch_case() {
   shift
   mkdir -p "$traces"
   # Python keeps the libraries of its wheels: ours are for our programs.
-  timed "$name" 120 env LD_LIBRARY_PATH="$python_library_path" SYNCCOUNT_DIR="$traces" LD_PRELOAD="$tracer" \
+  timed "$name" 120 env LD_LIBRARY_PATH="$python_library_path" SYNCCOUNT_OUTPUT="$traces" LD_PRELOAD="$tracer" \
     "$python" "$root/probes/torch/count_warnings.py" --output "$work/$name.json" "$@"
   if [ "$rc" != 0 ]; then
     fail "$name" "$(why "$name")"
