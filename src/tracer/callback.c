@@ -230,6 +230,10 @@ static void follow_device_flags(struct sc_thread *thread, const struct sc_watch 
 /* At the exit of the outermost call. */
 static void follow(struct sc_thread *thread, const struct sc_watch *watch, const CUpti_CallbackData *data, int status) {
   const void *params = data->functionParams;
+  if (status == 0 && watch->role == SC_ROLE_DEVICE_RESET)
+    sc_memory_forget_context(data->context);
+  if (status == 0 && watch->role == SC_ROLE_IMPORT)
+    seen_import(thread, data->functionName != NULL ? data->functionName : "memory import");
   if (params == NULL)
     return;
   switch (watch->role) {
@@ -243,7 +247,6 @@ static void follow(struct sc_thread *thread, const struct sc_watch *watch, const
   if (status != 0)
     return;
   switch (watch->role) {
-  case SC_ROLE_IMPORT: seen_import(thread, data->functionName != NULL ? data->functionName : "memory import"); return;
   case SC_ROLE_FREE_ARRAY: sc_handle_drop(SC_HANDLE_ARRAY, sc_field_read(params, watch->layout->object)); return;
   case SC_ROLE_VMM_CREATE:
   case SC_ROLE_VMM_MAP:
@@ -260,7 +263,6 @@ static void follow(struct sc_thread *thread, const struct sc_watch *watch, const
   case SC_ROLE_EVENT_CREATE:
   case SC_ROLE_EVENT_DESTROY: follow_event(watch, params); return;
   case SC_ROLE_DEVICE_FLAGS: follow_device_flags(thread, watch, data); return;
-  case SC_ROLE_DEVICE_RESET: sc_memory_forget_context(data->context); return;
   default: follow_allocation(thread, watch, data);
   }
 }
