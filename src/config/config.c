@@ -96,7 +96,7 @@ static const struct field run_fields[] = {
     {.key = "layers", .kind = FIELD_NUMBER, .offset = RUN(layers), .extra = NO_EXTRA, .min = 1, .max = SC_CONFIG_MAX_LAYERS},
     {.key = "forwards", .kind = FIELD_NUMBER, .offset = RUN(forwards), .extra = NO_EXTRA, .min = 1, .max = SC_CONFIG_MAX_FORWARDS},
     {.key = "routing", .kind = FIELD_NAME, .offset = RUN(routing), .extra = NO_EXTRA, .words = routing_words},
-    {.key = "seed", .kind = FIELD_NUMBER, .offset = RUN(seed), .extra = RUN(has_seed), .max = UINT64_MAX},
+    {.key = "seed", .kind = FIELD_NUMBER, .offset = RUN(seed), .extra = RUN(has_seed), .max = INT64_MAX},
     {.key = "dtype", .kind = FIELD_WORD, .offset = RUN(dtype), .extra = RUN(has_dtype), .words = dtype_words},
     {.key = NULL},
 };

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The frame around a measurement: options, folder, report, and leaving nothing behind. */
+#include "cli/bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/child.h"
+#include "cli/facts.h"
+#include "cli/output.h"
+#include "trace/trace.h"
+
+enum sc_status bench_choose_device(struct bench *bench, struct sc_error *err)
+{
+  enum sc_status status = device_choose(&bench->settings, &bench->device, err);
+  if (status == SC_OK && bench->device.chosen_for_want)
+    cli_say("this machine has no NVIDIA device: running on the simulated one (counts are real, times are not)");
+  return status;
+}
+
+/* CUPTI's version as the tracer noted it, as a new string; NULL if no trace says it. */
+static char *cupti_version(const struct folder *folder)
+{
+  char **names, *version = NULL;
+  size_t count;
+  if (folder_names(folder->path, "*" SC_TRACE_SUFFIX, &names, &count, NULL) != SC_OK)
+    return NULL;
+  for (size_t i = 0; i < count && !version; ++i) {
+    char *path = folder_file(folder, names[i]);
+    struct sc_reader *reader = NULL;
+    struct sc_batch batch;
+    bool more;
+    if (path && sc_reader_open(path, &reader, NULL) == SC_OK && sc_reader_next(reader, &batch, &more, NULL) == SC_OK)
+      version = sc_strdup(sc_reader_meta(reader, "cupti"));
+    sc_reader_close(reader);
+    free(path);
+  }
+  folder_free_names(names, count);
+  return version;
+}
+
+enum sc_status bench_write_session(const struct passes *passes, enum passes_kind kind, struct sc_findings *notes, struct sc_error *err)
+{
+  const struct settings *settings = passes->settings;
+  struct document *document = NULL;
+  struct document_device device;
+  char *path = folder_file(passes->folder, passes_document(kind)), *cupti = cupti_version(passes->folder);
+  double *assumed = sc_calloc_array(settings->assumed_count + 1, sizeof *assumed);
+  struct session_notes session = {.facts = notes, .assumed_us = assumed, .simulated = passes->device->simulated};
+  enum sc_status status = path && assumed ? document_read(path, &document, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  if (status != SC_OK)
+    goto cleanup;
+  document_device(document, &device);
+  const struct facts_input input = {.sysroot = place_sysroot(), .simulated = passes->device->simulated,
+                                    .sim_round_trip_us = passes_sim_round_trip(settings), .device = &device, .cupti = cupti};
+  status = facts_add(&input, notes, err);
+  if (status != SC_OK)
+    goto cleanup;
+  /* A simulated run has no measured round trip: its floor is for the one that it was told to play. */
+  if (passes->device->simulated)
+    assumed[session.assumed_count++] = input.sim_round_trip_us;
+  for (size_t i = 0; i < settings->assumed_count; ++i)
+    assumed[session.assumed_count++] = settings->assumed_us[i];
+  status = session_write(passes->folder, &session, err);
+cleanup:
+  document_free(document);
+  free(assumed);
+  free(cupti);
+  free(path);
+  return status;
+}
+
+int bench_verdict(const struct sc_findings *findings, const struct session_outcome *outcome)
+{
+  int status = CLI_OK;
+  if (outcome->unexpected) {
+    cli_say("%zu run%s: the count or the output is not what it must be (see the report)", outcome->unexpected, outcome->unexpected == 1 ? "" : "s");
+    status = CLI_FAILED;
+  }
+  if (outcome->unverified || outcome->uncounted || outcome->skipped || findings->lost_records || findings->lost_chunks) {
+    cli_say("not all of it could be measured (see the report): %zu not verified, %zu not counted, %zu skipped%s", outcome->unverified,
+            outcome->uncounted, outcome->skipped, findings->lost_records || findings->lost_chunks ? ", records lost" : "");
+    status = CLI_UNMEASURED;
+  }
+  return status;
+}
+
+static int finish(struct bench *bench, enum sc_status status, struct sc_error *err)
+{
+  /* Files go first: what follows may end this process (a closed pipe, a signal that was held back). */
+  folder_close(&bench->folder);
+  if (child_interrupted())
+    return CLI_UNMEASURED;
+  if (status == SC_OK)
+    status = output_report(&bench->settings, bench->findings, err);
+  return status == SC_OK ? bench_verdict(bench->findings, &bench->outcome) : cli_fail(err);
+}
+
+int bench_command(const struct cli_command *command, int argc, char **argv, enum sc_status (*work)(struct bench *, struct sc_error *))
+{
+  struct bench bench = {0};
+  struct sc_error err = {0};
+  int first, result;
+  bool done;
+  settings_init(&bench.settings);
+  result = cli_parse(command, argc, argv, settings_option, &bench.settings, &first, &done);
+  if (!done && first < argc) {
+    result = cli_usage(command, "'%s' is too much: this command takes options only", argv[first]);
+    done = true;
+  }
+  if (!done) {
+    child_hold_signals();
+    bench.findings = sc_findings_new();
+    enum sc_status status = bench.findings ? place_find(&bench.place, &err) : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
+    if (status == SC_OK)
+      status = work(&bench, &err);
+    result = finish(&bench, status, &err);
+    child_release_signals();
+  }
+  sc_findings_free(bench.findings);
+  place_free(&bench.place);
+  settings_free(&bench.settings);
+  return result;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Terminal or file, and never half a file. */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static unsigned terminal_width(void)
+{
+  struct winsize size;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static bool wants_color(void)
+{
+  const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+  return isatty(STDOUT_FILENO) && !(none && *none) && term && strcmp(term, "dumb") != 0;
+}
+
+static enum sc_status write_report(const struct settings *settings, const struct sc_findings *findings, FILE *file, struct sc_error *err)
+{
+  const bool terminal = file == stdout;
+  const struct sc_report_options options = {.width = terminal ? terminal_width() : 0, .color = terminal && wants_color(),
+                                            .per_expert = settings->per_expert, .quiet = settings->quiet};
+  struct sc_out *out = sc_out_file(file);
+  if (!out)
+    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  enum sc_status status = sc_report_write(findings, settings->format, &options, out, err);
+  sc_out_free(out);
+  return status;
+}
+
+static enum sc_status cannot_write(const char *path, struct sc_error *err)
+{
+  return sc_error_set(err, SC_ERR_SYSTEM, "cannot write the report to '%s': %s", path, strerror(errno));
+}
+
+/* A device or a pipe is written to as it is: it cannot be replaced. */
+static enum sc_status write_special(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err)
+{
+  FILE *file = fopen(settings->output, "we");
+  if (!file)
+    return cannot_write(settings->output, err);
+  enum sc_status status = write_report(settings, findings, file, err);
+  if (fclose(file) != 0 && status == SC_OK)
+    status = cannot_write(settings->output, err);
+  return status;
+}
+
+static enum sc_status write_file(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err)
+{
+  char *temporary = sc_asprintf("%s.XXXXXX", settings->output);
+  FILE *file = NULL;
+  enum sc_status status = SC_OK;
+  if (!temporary)
+    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  int fd = mkstemp(temporary);
+  if (fd < 0) {
+    status = cannot_write(settings->output, err);
+    free(temporary);
+    return status;
+  }
+  mode_t mask = umask(0);
+  umask(mask);
+  if (fchmod(fd, 0666 & ~mask) != 0 || !(file = fdopen(fd, "w"))) {
+    status = cannot_write(settings->output, err);
+    close(fd);
+    goto cleanup;
+  }
+  status = write_report(settings, findings, file, err);
+  if (fclose(file) != 0 && status == SC_OK)
+    status = cannot_write(settings->output, err);
+  if (status == SC_OK && rename(temporary, settings->output) != 0)
+    status = cannot_write(settings->output, err);
+cleanup:
+  if (status != SC_OK)
+    unlink(temporary);
+  free(temporary);
+  return status;
+}
+
+enum sc_status output_report(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err)
+{
+  struct stat info;
+  enum sc_status status;
+  if (!settings->output)
+    status = write_report(settings, findings, stdout, err);
+  else if (stat(settings->output, &info) == 0 && !S_ISREG(info.st_mode))
+    status = write_special(settings, findings, err);
+  else
+    status = write_file(settings, findings, err);
+  if (status == SC_ERR_IO) /* the writer's word for a failed write; for exit statuses SC_ERR_IO means an input file */
+    err->status = status = SC_ERR_SYSTEM;
+  return status;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Relative to /proc/self/exe, so that an installed tree may be moved and needs no setting. */
+#include "cli/place.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *place_sysroot(void)
+{
+  const char *root = getenv("SYNCCOUNT_SYSROOT");
+  return root ? root : "";
+}
+
+/* The first of folder/candidate that exists, as a new string. */
+static enum sc_status find(const char *folder, const char *const *candidates, char **out, struct sc_error *err)
+{
+  struct sc_buf tried = {0};
+  for (size_t i = 0; candidates[i]; ++i) {
+    char *path = sc_asprintf("%s/%s", folder, candidates[i]);
+    if (path && access(path, F_OK) == 0) {
+      *out = path;
+      sc_buf_free(&tried);
+      return SC_OK;
+    }
+    sc_buf_printf(&tried, "%s%s", i ? " and " : "", path ? path : candidates[i]);
+    free(path);
+  }
+  sc_error_set(err, SC_ERR_SYSTEM, "a part of synccount is missing: looked for %s. Build all of it ('make') or install it again",
+               tried.failed ? candidates[0] : tried.data);
+  sc_buf_free(&tried);
+  return SC_ERR_SYSTEM;
+}
+
+enum sc_status place_find(struct place *out, struct sc_error *err)
+{
+  /* Beside the binary in a build tree, in the folders of the installation else. */
+  static const char *const probes[] = {"synccount-probe", SC_INSTALLED_PROBE, NULL};
+  static const char *const tracers[] = {"../lib/libsynccount.so", SC_INSTALLED_TRACER, NULL};
+  static const char *const simcudas[] = {"../lib/simcuda", SC_INSTALLED_SIMCUDA, NULL};
+  static const char *const configs[] = {"../share/synccount/configs", SC_INSTALLED_CONFIGS, NULL};
+  char exe[PATH_MAX];
+  struct place place = {0};
+  enum sc_status status = SC_OK;
+  ssize_t length = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  if (length <= 0)
+    return sc_error_set(err, SC_ERR_SYSTEM, "cannot read /proc/self/exe: %s", strerror(errno));
+  exe[length] = '\0';
+  *strrchr(exe, '/') = '\0';
+
+  const char *probe = getenv("SYNCCOUNT_PROBE");
+  if (probe && *probe)
+    status = (place.probe = sc_strdup(probe)) ? SC_OK : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  else
+    status = find(exe, probes, &place.probe, err);
+  if (status == SC_OK)
+    status = find(exe, tracers, &place.tracer, err);
+  if (status == SC_OK)
+    status = find(exe, simcudas, &place.simcuda, err);
+  if (status == SC_OK)
+    status = find(exe, configs, &place.configs, err);
+  if (status != SC_OK) {
+    place_free(&place);
+    return status;
+  }
+  *out = place;
+  return SC_OK;
+}
+
+void place_free(struct place *place)
+{
+  free(place->probe);
+  free(place->tracer);
+  free(place->simcuda);
+  free(place->configs);
+  *place = (struct place){0};
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The session file, and documents and traces into findings. */
+#include "cli/session.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/analysis.h"
+#include "cli/document.h"
+
+#define SCHEMA "synccount/session/1"
+
+static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
+
+/* ---- writing ----------------------------------------------------------------------------------- */
+
+static json_t *field_json(const struct sc_field *field)
+{
+  json_t *value = field->kind == SC_FIELD_TEXT     ? json_string(field->text)
+                  : field->kind == SC_FIELD_NUMBER ? json_real(field->number)
+                  : field->kind == SC_FIELD_BOOL   ? json_boolean(field->boolean)
+                                                   : json_null();
+  json_t *line = field->line ? json_string(field->line) : json_null();
+  return json_pack("{s:s, s:s, s:o, s:o}", "group", field->group, "key", field->key, "value", value, "line", line);
+}
+
+static json_t *files_json(const struct folder *folder, const char *pattern)
+{
+  char **names;
+  size_t count;
+  json_t *list = json_array();
+  if (folder_names(folder->path, pattern, &names, &count, NULL) != SC_OK)
+    return list;
+  for (size_t i = 0; i < count; ++i)
+    json_array_append_new(list, json_string(names[i]));
+  folder_free_names(names, count);
+  return list;
+}
+
+static json_t *documents_json(const struct folder *folder)
+{
+  static const char *const documents[] = {SESSION_TIMES, SESSION_COUNTS, SESSION_RULER};
+  json_t *list = json_array();
+  for (size_t i = 0; i < SC_COUNTOF(documents); ++i) {
+    char *path = folder_file(folder, documents[i]);
+    if (path && access(path, F_OK) == 0)
+      json_array_append_new(list, json_string(documents[i]));
+    free(path);
+  }
+  return list;
+}
+
+enum sc_status session_write(const struct folder *folder, const struct session_notes *notes, struct sc_error *err)
+{
+  json_t *fields = json_array(), *assumed = json_array(), *warnings = json_array();
+  enum sc_status status = SC_OK;
+  for (size_t i = 0; i < notes->facts->field_count; ++i)
+    json_array_append_new(fields, field_json(&notes->facts->fields[i]));
+  for (size_t i = 0; i < notes->assumed_count; ++i)
+    json_array_append_new(assumed, json_real(notes->assumed_us[i]));
+  for (size_t i = 0; i < notes->facts->warning_count; ++i)
+    json_array_append_new(warnings, json_string(notes->facts->warnings[i]));
+  bool whole = json_array_size(fields) == notes->facts->field_count && json_array_size(assumed) == notes->assumed_count &&
+               json_array_size(warnings) == notes->facts->warning_count;
+  json_t *root = json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "version", SC_VERSION, "simulated", notes->simulated,
+                           "documents", documents_json(folder), "traces", files_json(folder, "*" SC_TRACE_SUFFIX), "fields", fields,
+                           "assumed_us", assumed, "warnings", warnings);
+  char *path = folder_file(folder, SESSION_FILE);
+  if (!whole || !root || !path)
+    status = no_memory(err);
+  else if (json_dump_file(root, path, JSON_INDENT(1)) != 0)
+    status = sc_error_set(err, SC_ERR_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+  json_decref(root);
+  free(path);
+  return status;
+}
+
+/* ---- reading the session file ------------------------------------------------------------------ */
+
+bool session_is_there(const char *path)
+{
+  char *file = sc_asprintf("%s/" SESSION_FILE, path);
+  bool there = file && access(file, F_OK) == 0;
+  free(file);
+  return there;
+}
+
+static enum sc_status malformed(const char *path, const char *what, struct sc_error *err)
+{
+  return sc_error_set(err, SC_ERR_FORMAT, "%s/" SESSION_FILE ": %s: damaged, or not written by synccount", path, what);
+}
+
+static bool load_field(const json_t *object, struct sc_findings *findings)
+{
+  const char *group = json_string_value(json_object_get(object, "group")), *key = json_string_value(json_object_get(object, "key"));
+  const char *line = json_string_value(json_object_get(object, "line"));
+  const json_t *value = json_object_get(object, "value");
+  if (!group || !key)
+    return false;
+  if (json_is_string(value))
+    return sc_findings_text(findings, group, key, json_string_value(value), line);
+  if (json_is_number(value))
+    return sc_findings_number(findings, group, key, json_number_value(value), line);
+  return json_is_boolean(value) && sc_findings_bool(findings, group, key, json_is_true(value), line);
+}
+
+static bool load_notes(const json_t *root, struct sc_findings *findings)
+{
+  const json_t *fields = json_object_get(root, "fields"), *assumed = json_object_get(root, "assumed_us"), *warnings = json_object_get(root, "warnings");
+  const json_t *item;
+  size_t i, count = json_array_size(assumed);
+  if (!json_is_array(fields) || !json_is_array(assumed) || !json_is_array(warnings))
+    return false;
+  json_array_foreach(fields, i, item)
+  {
+    if (!load_field(item, findings))
+      return false;
+  }
+  json_array_foreach(warnings, i, item)
+  {
+    if (!json_is_string(item) || !sc_findings_warn(findings, "%s", json_string_value(item)))
+      return false;
+  }
+  if (count && !(findings->assumed_us = sc_calloc_array(count, sizeof *findings->assumed_us)))
+    return false;
+  findings->assumed_count = count;
+  json_array_foreach(assumed, i, item)
+  {
+    findings->assumed_us[i] = json_number_value(item);
+    if (!json_is_number(item) || !isfinite(findings->assumed_us[i]) || findings->assumed_us[i] < 0)
+      return false;
+  }
+  findings->simulated |= json_is_true(json_object_get(root, "simulated"));
+  return true;
+}
+
+static enum sc_status read_session_file(const char *path, json_t **out, struct sc_error *err)
+{
+  json_error_t why;
+  char *file = sc_asprintf("%s/" SESSION_FILE, path);
+  if (!file)
+    return no_memory(err);
+  json_t *root = json_load_file(file, JSON_REJECT_DUPLICATES, &why);
+  free(file);
+  if (!root)
+    return malformed(path, why.text, err);
+  const char *schema = json_string_value(json_object_get(root, "schema"));
+  if (!schema || strcmp(schema, SCHEMA) != 0) {
+    sc_error_set(err, SC_ERR_VERSION, "%s/" SESSION_FILE ": its schema is '%.60s', this synccount reads '" SCHEMA "'", path, schema ? schema : "(none)");
+    json_decref(root);
+    return SC_ERR_VERSION;
+  }
+  *out = root;
+  return SC_OK;
+}
+
+/* ---- documents and traces ---------------------------------------------------------------------- */
+
+static enum sc_status add_document(const char *path, const char *name, struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+{
+  struct document *document = NULL;
+  char *file = sc_asprintf("%s/%s", path, name);
+  enum sc_status status = file ? document_read(file, &document, err) : no_memory(err);
+  if (status == SC_OK)
+    status = document_add_ruler(document, findings, err);
+  if (status == SC_OK)
+    status = document_add_runs(document, findings, err);
+  if (status == SC_OK)
+    status = document_add_controls(document, findings, err);
+  if (status == SC_OK)
+    status = document_add_skipped(document, findings, &outcome->skipped, err);
+  document_free(document);
+  free(file);
+  return status;
+}
+
+/* A plain name: a session must not make us read elsewhere. */
+static const char *file_name(const json_t *item)
+{
+  const char *name = json_string_value(item);
+  return name && *name && !strchr(name, '/') && strcmp(name, "..") != 0 ? name : NULL;
+}
+
+static enum sc_status add_documents(const char *path, const json_t *root, struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+{
+  const json_t *documents = json_object_get(root, "documents"), *item;
+  size_t i;
+  enum sc_status status = json_is_array(documents) ? SC_OK : malformed(path, "'documents' is no list", err);
+  json_array_foreach(documents, i, item)
+  {
+    const char *name = file_name(item);
+    status = name ? add_document(path, name, findings, outcome, err) : malformed(path, "'documents' holds no file name", err);
+    if (status != SC_OK)
+      break;
+  }
+  return status;
+}
+
+static enum sc_status add_trace(const char *path, const char *name, const struct sc_analysis_options *options, struct sc_findings *into, struct sc_error *err)
+{
+  struct sc_reader *reader = NULL;
+  char *file = sc_asprintf("%s/%s", path, name);
+  enum sc_status status = file ? sc_reader_open(file, &reader, err) : no_memory(err);
+  if (status == SC_OK)
+    status = sc_analysis_read(reader, options, into, err);
+  sc_reader_close(reader);
+  free(file);
+  return status;
+}
+
+/* All traces of the session into findings of their own: the main report holds runs, not processes. */
+static enum sc_status read_traces(const char *path, const json_t *root, const struct sc_findings *findings, struct sc_findings *traced, struct sc_error *err)
+{
+  const json_t *traces = json_object_get(root, "traces"), *item;
+  const size_t paths = sc_runs_range_paths(findings->runs, findings->run_count);
+  const struct sc_analysis_options options = {.max_ranges = paths > 4096 ? paths : 0};
+  size_t i;
+  enum sc_status status = json_is_array(traces) ? SC_OK : malformed(path, "'traces' is no list", err);
+  json_array_foreach(traces, i, item)
+  {
+    const char *name = file_name(item);
+    status = name ? add_trace(path, name, &options, traced, err) : malformed(path, "'traces' holds no file name", err);
+    if (status != SC_OK)
+      break;
+  }
+  return status;
+}
+
+/* A run is counted from the trace that has its range; the others say that they do not have it. */
+static void count_run(struct sc_run *run, const struct sc_findings *traced, struct sc_findings *findings)
+{
+  struct sc_error err = {.message = "no process was traced"};
+  for (size_t i = 0; i < traced->process_count; ++i) {
+    if (sc_runs_count(run, &traced->processes[i], &err) == SC_OK)
+      return;
+  }
+  sc_findings_warn(findings, "%s", err.message);
+}
+
+static bool take_warnings(const struct sc_findings *traced, struct sc_findings *findings)
+{
+  for (size_t i = 0; i < traced->warning_count; ++i) {
+    if (!sc_findings_warn(findings, "%s", traced->warnings[i]))
+      return false;
+  }
+  findings->lost_records += traced->lost_records;
+  findings->lost_chunks += traced->lost_chunks;
+  findings->simulated |= traced->simulated;
+  return true;
+}
+
+static void judge(const struct sc_findings *findings, struct session_outcome *outcome)
+{
+  for (size_t i = 0; i < findings->run_count; ++i) {
+    const struct sc_run *run = &findings->runs[i];
+    outcome->unverified += !run->verified;
+    outcome->uncounted += !run->counted;
+    outcome->unexpected += (run->counted && !isnan(run->expected_per_layer) && !run->exact) || run->output_matches_masked == 0;
+  }
+}
+
+static enum sc_status count_runs(const char *path, const json_t *root, struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+{
+  if (findings->run_count == 0)
+    return SC_OK;
+  struct sc_findings *traced = sc_findings_new();
+  enum sc_status status = traced ? read_traces(path, root, findings, traced, err) : no_memory(err);
+  if (status == SC_OK && !take_warnings(traced, findings))
+    status = no_memory(err);
+  for (size_t i = 0; status == SC_OK && i < findings->run_count; ++i) {
+    sc_runs_expect(&findings->runs[i]);
+    count_run(&findings->runs[i], traced, findings);
+  }
+  if (status == SC_OK && (!sc_runs_floor(findings) || !sc_runs_laws(findings)))
+    status = no_memory(err);
+  if (status == SC_OK)
+    judge(findings, outcome);
+  sc_findings_free(traced);
+  return status;
+}
+
+enum sc_status session_load(const char *path, struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+{
+  json_t *root = NULL;
+  *outcome = (struct session_outcome){0};
+  enum sc_status status = read_session_file(path, &root, err);
+  if (status == SC_OK && !load_notes(root, findings))
+    status = malformed(path, "its fields, warnings or assumed round trips are not as described", err);
+  if (status == SC_OK)
+    status = add_documents(path, root, findings, outcome, err);
+  if (status == SC_OK)
+    status = count_runs(path, root, findings, outcome, err);
+  json_decref(root);
+  return status;
+}
