@@ -141,6 +141,7 @@ struct sc_process {
   uint64_t pid;
   double wall_us;
   bool attached_late, simulated, ended_cleanly;
+  uint64_t lost_records, lost_chunks; /* of this process; counts are too low when not 0 */
   struct sc_counts counts;
   struct sc_thread_findings *threads; size_t thread_count, thread_cap;
   struct sc_range_findings *ranges;   size_t range_count, range_cap; /* depth-first, parents first */

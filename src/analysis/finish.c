@@ -24,26 +24,34 @@ static bool emit_thread(const struct sc_analysis_thread *t, struct sc_process *p
   return out->name || !t->name;
 }
 
-/* What to do about each thing that changes what the counts mean. */
+/* What happened, and what to do about it, around the note's own text. */
+static const struct {
+  const char *before, *after, *without; /* without: when the note has no text */
+} note_words[] = {
+    [SC_NOTE_TEXT] = {"", "", "an empty note"},
+    [SC_NOTE_SLOT_TAKEN] = {"nothing was counted: CUPTI has room for one subscriber, and it was taken by ", ". Run the program without that profiler.",
+                            "another tool"},
+    [SC_NOTE_NO_CUPTI] = {"nothing was counted: no libcupti was found (", "). Install the CUDA toolkit's CUPTI, or set SYNCCOUNT_CUPTI to its path.",
+                          "nowhere"},
+    [SC_NOTE_OLD_CUPTI] = {"nothing was counted: libcupti is too old (", "). Set SYNCCOUNT_CUPTI to a newer libcupti.so.", "its version is not known"},
+    [SC_NOTE_DRIVER] = {"the driver or CUPTI refused: ", ". Counts may be missing: check that the driver works (nvidia-smi) and is not older than CUPTI.",
+                        "it did not say why"},
+    [SC_NOTE_UNKNOWN_MEMORY] = {"memory of a kind that could not be followed is in use (", "). Copies that touch it may be \"uncertain\": its kind is not known.",
+                                "VMM, a pool or IPC"},
+};
+
 static bool warn_notes(const struct sc_analysis *a, const char *label, struct sc_findings *findings)
 {
-  static const char *const remedies[] = {
-      [SC_NOTE_TEXT] = "",
-      [SC_NOTE_SLOT_TAKEN] = " Only one tool at a time can follow CUDA calls: run without the other one.",
-      [SC_NOTE_NO_CUPTI] = " Nothing was counted. Install the CUDA toolkit's libcupti, or name its file in SYNCCOUNT_CUPTI.",
-      [SC_NOTE_OLD_CUPTI] = " Calls that are newer than it are not seen. Name a newer libcupti in SYNCCOUNT_CUPTI.",
-      [SC_NOTE_DRIVER] = " Counts may be missing. Check that the driver works (nvidia-smi) and is as new as CUPTI.",
-      [SC_NOTE_UNKNOWN_MEMORY] = " Copies to such memory cannot be judged: see \"uncertain\".",
-  };
   bool ok = true;
   for (size_t i = 0; i < a->note_count && ok; ++i) {
     const struct note *note = &a->notes[i];
+    uint32_t id = note->id < SC_COUNTOF(note_words) ? note->id : SC_NOTE_TEXT;
+    const char *text = *note->text ? note->text : note_words[id].without;
     struct sc_buf line = {0};
     sc_buf_puts(&line, label);
-    sc_buf_put_printable(&line, note->text, strlen(note->text));
-    if (line.len > 0 && !strchr(".!?:", line.data[line.len - 1]))
-      sc_buf_puts(&line, ".");
-    sc_buf_puts(&line, note->id < SC_COUNTOF(remedies) ? remedies[note->id] : "");
+    sc_buf_puts(&line, note_words[id].before);
+    sc_buf_put_printable(&line, text, strlen(text));
+    sc_buf_puts(&line, note_words[id].after);
     ok = !line.failed && sc_findings_warn(findings, "%s", line.data);
     sc_buf_free(&line);
   }

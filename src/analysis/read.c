@@ -43,15 +43,17 @@ static bool describe(const struct sc_reader *reader, struct sc_process *process)
 
 /* What the trace lacks. `gaps` is what batches say, which knows damage, losses while recording, and chunks that are simply not
  * there (a hole in a copied file): what the first two do not explain is the third. */
-static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *label, struct sc_findings *f)
+static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *label, struct sc_process *process, struct sc_findings *f)
 {
   const struct sc_trace_live *live = sc_reader_live(reader);
   struct sc_damage damage;
   sc_reader_damage(reader, &damage);
   uint64_t explained = damage.chunks + damage.records;
   uint64_t records = gaps > explained && gaps - explained > live->lost_records ? gaps - explained : live->lost_records;
-  f->lost_records += records + damage.records;
-  f->lost_chunks += live->lost_chunks + damage.chunks;
+  process->lost_records = records + damage.records;
+  process->lost_chunks = live->lost_chunks + damage.chunks;
+  f->lost_records += process->lost_records;
+  f->lost_chunks += process->lost_chunks;
   bool ok = true;
   if (records || live->lost_chunks)
     ok &= sc_findings_warn(f, "%s%" PRIu64 " records and %" PRIu64 " chunks were lost%s. Counts are too low.", label, records,
@@ -119,7 +121,7 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
     goto cleanup;
   findings->simulated |= process->simulated;
   snprintf(label, sizeof label, "process %" PRIu64 ": ", process->pid);
-  if (!add_losses(reader, gaps, label, findings) || !add_conditions(reader, process, label, findings))
+  if (!add_losses(reader, gaps, label, process, findings) || !add_conditions(reader, process, label, findings))
     goto cleanup;
   status = sc_analysis_finish(analysis, label, process, findings, NULL);
 cleanup:

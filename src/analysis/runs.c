@@ -257,6 +257,9 @@ enum sc_status sc_runs_count(struct sc_run *run, const struct sc_process *proces
 {
   struct span forward = {0};
   forget_count(run);
+  if (process->lost_records || process->lost_chunks)
+    return sc_error_set(err, SC_ERR_MEASURE, "%" PRIu64 " records and %" PRIu64 " chunks of the probe's trace are lost: a count from the rest would be too low. "
+                        "Free some disk space and run again", process->lost_records, process->lost_chunks);
   enum sc_status status = find_forward(run, process, &forward, err);
   if (status != SC_OK)
     return status;
