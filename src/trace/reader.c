@@ -20,8 +20,9 @@
 #include "trace/checksum.h"
 
 enum {
-  WINDOW = SC_TRACE_CHUNK_MAX, /* read at once; a chunk always fits */
+  WINDOW = SC_TRACE_CHUNK_MAX, /* read at once (less of a smaller file); a chunk always fits */
   HOLE_SLOTS = 1024,           /* this many unused slots on end: ask the file system where data goes on */
+  BLOCK = 16384,               /* of texts */
   PAGE_ITEMS = 1024,           /* tables grow by pages of this many ids, so that one huge id costs one page */
   STRING_PAGES = 4096,         /* limit: 4 million strings */
   API_PAGES = 64,              /* ids of 16 bits */
@@ -30,14 +31,18 @@ enum {
 };
 #define TEXT_BYTES_MAX ((size_t)256 << 20) /* of all strings, names and metas together */
 
+struct block { /* texts are carved from blocks, which are freed as a whole */
+  struct block *next;
+  char bytes[];
+};
+
 struct text {
-  char *bytes; /* NULL: not defined */
+  const char *bytes; /* NULL: not defined */
   size_t length;
 };
 
 struct meta {
-  char *key; /* the value follows the key's NUL */
-  const char *value;
+  const char *key, *value;
 };
 
 struct thread_state { /* an open-addressing table by serial; 0 is an empty place, no thread has it */
@@ -51,14 +56,17 @@ struct sc_reader {
   uint64_t size, offset; /* of the file; of the next chunk */
   unsigned char *window;
   uint64_t window_offset;
-  size_t window_size;
+  size_t window_size, window_capacity;
   struct sc_trace_header header;
   struct sc_trace_live live;
   void *strings[STRING_PAGES]; /* pages of struct text */
   void *apis[API_PAGES];       /* pages of struct sc_api */
   struct meta *metas;
   size_t meta_count, meta_capacity;
-  size_t text_bytes;
+  size_t text_bytes; /* in all blocks */
+  struct block *blocks;
+  char *free_text; /* in the first block, */
+  size_t free_bytes;
   struct thread_state *threads;
   size_t thread_count, thread_capacity;
   struct sc_damage damage;
@@ -105,7 +113,7 @@ static enum sc_status view(struct sc_reader *reader, uint64_t offset, size_t n, 
   if (offset < reader->window_offset || offset - reader->window_offset > reader->window_size ||
       n > reader->window_size - (size_t)(offset - reader->window_offset)) {
     reader->window_size = 0;
-    status = read_at(reader, offset, reader->window, WINDOW, &reader->window_size, err);
+    status = read_at(reader, offset, reader->window, reader->window_capacity, &reader->window_size, err);
     if (status != SC_OK)
       return status;
     reader->window_offset = offset;
@@ -133,18 +141,27 @@ static void note_damage(struct sc_reader *reader, uint64_t *counter, const char 
 
 enum taken { TAKEN, MALFORMED, CONFLICT, OVER_LIMIT };
 
-/* A NUL-terminated copy that counts against the limit, or NULL. */
-static char *keep_text(struct sc_reader *reader, const char *text, size_t length) {
+/* A NUL-terminated copy that lives as long as the reader; NULL if the limit is reached or memory is out. */
+static const char *keep_text(struct sc_reader *reader, const char *text, size_t length) {
   char *copy;
 
-  if (length >= TEXT_BYTES_MAX - reader->text_bytes)
-    return NULL;
-  copy = malloc(length + 1);
-  if (!copy)
-    return NULL;
+  if (length >= reader->free_bytes) { /* what is left of the old block is given up: at most one text */
+    size_t size = length < BLOCK / 2 ? BLOCK : length + 1;
+    struct block *block;
+
+    if (size > TEXT_BYTES_MAX - reader->text_bytes || !(block = malloc(sizeof *block + size)))
+      return NULL;
+    block->next = reader->blocks;
+    reader->blocks = block;
+    reader->text_bytes += size;
+    reader->free_text = block->bytes;
+    reader->free_bytes = size;
+  }
+  copy = reader->free_text;
   memcpy(copy, text, length);
   copy[length] = '\0';
-  reader->text_bytes += length + 1;
+  reader->free_text += length + 1;
+  reader->free_bytes -= length + 1;
   return copy;
 }
 
@@ -183,7 +200,7 @@ static enum taken take_api(struct sc_reader *reader, const struct sc_record_api 
   size_t length = strnlen(record->name, record->length);
   struct sc_call_name parsed;
   struct sc_api *item;
-  char *name;
+  const char *name;
 
   if (record->id == 0 || record->id > UINT16_MAX || length == 0)
     return MALFORMED;
@@ -213,7 +230,7 @@ static enum taken take_api(struct sc_reader *reader, const struct sc_record_api 
 static enum taken take_meta(struct sc_reader *reader, const char *text, size_t length) {
   size_t key = strnlen(text, length);
   struct meta *item;
-  char *copy;
+  const char *copy;
 
   if (key == 0 || key == length)
     return MALFORMED;
@@ -226,10 +243,8 @@ static enum taken take_meta(struct sc_reader *reader, const char *text, size_t l
   if (!copy)
     return OVER_LIMIT;
   item = sc_array_push(&reader->metas, &reader->meta_count, &reader->meta_capacity, sizeof *item);
-  if (!item) {
-    free(copy);
+  if (!item)
     return OVER_LIMIT;
-  }
   item->key = copy;
   item->value = copy + key + 1;
   return TAKEN;
@@ -457,6 +472,7 @@ static enum sc_status gather_definitions(struct sc_reader *reader, struct sc_err
   }
   reader->offset = first;
   reader->damage = before;
+  reader->window_size = 0; /* records that were found malformed are marked there */
   return status;
 }
 
@@ -508,7 +524,7 @@ static enum sc_status read_header(struct sc_reader *reader, struct sc_error *err
   header->host[sizeof header->host - 1] = '\0';
   if (got - header->header_size >= sizeof reader->live)
     memcpy(&reader->live, at + header->header_size, sizeof reader->live);
-  else
+  if (reader->size < header->slot_size)
     reader->damage.truncated = 1;
   reader->offset = header->slot_size;
   return SC_OK;
@@ -518,7 +534,9 @@ static enum sc_status start(struct sc_reader *reader, struct sc_error *err) {
   enum sc_status status;
 
   /* Slots are at multiples of 4096 of the window's start, so that every record is aligned for its struct. */
-  reader->window = aligned_alloc(SC_TRACE_UNIT, WINDOW);
+  reader->window_capacity =
+    reader->size < WINDOW ? (size_t)(reader->size / SC_TRACE_SLOT + 1) * SC_TRACE_SLOT : WINDOW;
+  reader->window = aligned_alloc(SC_TRACE_UNIT, reader->window_capacity);
   if (!reader->window || !reader->path)
     return sc_error_set(err, SC_ERR_NOMEM, "no memory to read a trace");
   status = read_header(reader, err);
@@ -578,28 +596,17 @@ enum sc_status sc_reader_open_memory(const void *bytes, size_t size, const char 
 void sc_reader_close(struct sc_reader *reader) {
   if (!reader)
     return;
-  for (uint32_t id = 0; id < STRING_PAGES * PAGE_ITEMS; id++) {
-    struct text *item = find_item(reader->strings, STRING_PAGES, id, sizeof *item);
+  while (reader->blocks) {
+    struct block *next = reader->blocks->next;
 
-    if (item)
-      free(item->bytes);
-    else
-      id += PAGE_ITEMS - 1; /* no such page */
-  }
-  for (uint32_t id = 0; id < API_PAGES * PAGE_ITEMS; id++) {
-    struct sc_api *item = find_item(reader->apis, API_PAGES, id, sizeof *item);
-
-    if (item)
-      free((char *)(uintptr_t)item->name);
-    else
-      id += PAGE_ITEMS - 1;
+    free(reader->blocks);
+    reader->blocks = next;
   }
   for (size_t page = 0; page < STRING_PAGES; page++)
-    free(reader->strings[page]);
+    if (reader->strings[page])
+      free(reader->strings[page]);
   for (size_t page = 0; page < API_PAGES; page++)
     free(reader->apis[page]);
-  for (size_t i = 0; i < reader->meta_count; i++)
-    free(reader->metas[i].key);
   free(reader->metas);
   free(reader->threads);
   free(reader->window);
