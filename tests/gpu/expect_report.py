@@ -5,9 +5,11 @@
 usage: expect_report.py NAME REPORT [per-layer=VARIANT:EXPERTS:COUNT]... [law=VARIANT:TEXT]... [identical] [exact]
   per-layer   every traced layer of that variant and expert count had exactly COUNT syncs
   law         the law stated for the variant reads TEXT
+  spread      VARIANT:EXPERTS:MIN:MAX, the fewest and the most syncs a layer had
   identical   every sorted output equals the masked one bit by bit
   exact       every layer of every run had its expected count, at least one run of each variant
-Always: it ran on a real device, nothing was lost, every run was verified, and by_class sums to per_forward * forwards.
+  counts-only skips the checks below: the probe was built wrong on purpose
+Otherwise always: it ran on a real device, nothing was lost, every run was verified, and by_class sums to per_forward * forwards.
 """
 import json
 import sys
@@ -60,6 +62,13 @@ class Checks:
         ok = bool(found) and all(lo == int(count) and hi == int(count) for lo, hi in found)
         self.say(f"{variant}-E{experts}", ok, f"{count} syncs per layer expected, min and max {found}")
 
+    def spread(self, spec):
+        variant, experts, low, high = spec.split(":")
+        runs = self.runs(variant, int(experts))
+        found = [(r["syncs"]["per_layer"]["min"], r["syncs"]["per_layer"]["max"]) for r in runs if r.get("syncs")]
+        ok = bool(found) and all((lo, hi) == (int(low), int(high)) for lo, hi in found)
+        self.say(f"{variant}-E{experts}", ok, f"{low} to {high} syncs a layer expected, min and max {found}")
+
     def law(self, spec):
         variant, _, text = spec.partition(":")
         found = [law.get("text") for law in self.report.get("laws") or [] if law["variant"] == variant]
@@ -93,15 +102,20 @@ def main():
         print(f"FAIL {name}: {path}: {error}")
         return 1
     checks = Checks(name, report)
-    checks.always()
+    if "counts-only" not in sys.argv[3:]:
+        checks.always()
     for argument in sys.argv[3:]:
         key, _, value = argument.partition("=")
         if key == "per-layer":
             checks.per_layer(value)
+        elif key == "spread":
+            checks.spread(value)
         elif key == "law":
             checks.law(value)
         elif argument in ("identical", "exact"):
             getattr(checks, argument)()
+        elif argument == "counts-only":
+            pass
         else:
             print(f"expect_report.py: what is {argument}?", file=sys.stderr)
             return 2

@@ -12,6 +12,13 @@ counted() {
   done
   shift
   timed "$name" 100 "$synccount" "${options[@]}" --device cuda --quiet --format json -o "$work/$name.json"
+  judged "$name" "$work/$name.json" "$@"
+}
+
+# judged NAME REPORT EXPECTATIONS...: what `timed NAME` left behind.
+judged() {
+  local name=$1 report=$2
+  shift 2
   if [ "$rc" != 0 ]; then
     fail "$name" "$(why "$name")"
     return
@@ -21,7 +28,7 @@ counted() {
   else
     fail "$name" "took $took s, more than 60"
   fi
-  verdicts "$name-report" 20 "$python" "$here/expect_report.py" "$name" "$work/$name.json" "$@"
+  verdicts "$name-report" 20 "$python" "$here/expect_report.py" "$name" "$report" "$@"
 }
 
 run_part() {
@@ -30,9 +37,13 @@ run_part() {
     skip counts "no python3 here to read reports with"
     return
   fi
-  counted counts --experts 4,8,16 -- \
+  # The run that the issue names makes the host's report as well, in both formats.
+  timed counts 110 "$root/scripts/make-report" --synccount "$synccount" --folder "$work/report" h200 \
+    --experts 4,8,16 --assume-round-trip 26us,116us --device cuda
+  judged counts "$work/report/h200.json" \
     per-layer=masked:4:12 per-layer=masked:8:24 per-layer=masked:16:48 'law=masked:3.00 E + 0' \
     per-layer=sorted:4:1 per-layer=sorted:8:1 per-layer=sorted:16:1 'law=sorted:0.00 E + 1' identical exact
+  cp "$work/report/"h200.* "$out/" 2>/dev/null
   counted counts-one-expert --routing one-expert --experts 8 --layers 2 -- \
     per-layer=masked:8:10 per-layer=sorted:8:1 identical exact
   counted counts-decode --tokens 1 --experts 4 --layers 2 -- per-layer=masked:4:6 per-layer=sorted:4:1 identical exact

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+describe() { echo "compute-sanitizer over every kernel: memcheck, racecheck, initcheck, synccheck"; }
+
+find_sanitizer() {
+  local candidate
+  for candidate in "$(command -v compute-sanitizer)" "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" \
+    "${CUDA_HOME:-/usr/local/cuda}"/compute-sanitizer/compute-sanitizer /opt/nvidia/*/compute-sanitizer; do
+    if [ -x "$candidate" ] && [ ! -d "$candidate" ]; then
+      echo "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+
+run_part() {
+  needs sanitizer "$probe" || return
+  local sanitizer tool name
+  if ! sanitizer=$(find_sanitizer); then
+    skip sanitizer "no compute-sanitizer here"
+    return
+  fi
+  for tool in memcheck racecheck initcheck synccheck; do
+    name=sanitizer-$tool
+    timed "$name" 120 "$sanitizer" --tool "$tool" --error-exitcode 9 "$probe" --pass verify --experts 4 --tokens 64 --hidden 64 \
+      --intermediate 96 --layers 1 --output "$work/$name.json"
+    if [ "$rc" = 0 ] && grep -qE 'ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards' "$work/$name.out" "$work/$name.err"; then
+      pass "$name" "no error ($took s)"
+    elif grep -qiE 'device not supported|unable to|not supported' "$work/$name.out" "$work/$name.err" && [ "$rc" != 9 ]; then
+      skip "$name" "compute-sanitizer does not work here: $(why "$name")"
+    else
+      fail "$name" "$(grep -hE '^=========' "$work/$name.out" "$work/$name.err" | head -n 3 | tr '\n' '|') $(why "$name")"
+    fi
+  done
+}
