@@ -105,24 +105,27 @@ static int subscribe(struct search *search, char *holder, size_t holder_size) {
 static bool try_handle(struct search *search, void *handle, const char *name) {
   struct sc_cupti *cupti = search->cupti;
   char holder[128] = "";
+  struct sc_cupti_failure first = *search->failure;
+  bool is_first = !search->found;
   memset(cupti, 0, sizeof(*cupti));
   path_of(handle, name, cupti->path, sizeof(cupti->path));
   search->found = true;
   bool complete = bind_functions(cupti, handle);
   if (cupti->get_version != NULL && cupti->get_version(&cupti->version) != 0)
     cupti->version = 0;
-  if (!complete || cupti->version < SC_CUPTI_MIN) {
+  int result = -1;
+  if (!complete || cupti->version < SC_CUPTI_MIN)
     fail_old(search);
-    return false;
-  }
-  int result = subscribe(search, holder, sizeof(holder) - 1);
-  if (result == 0)
+  else if ((result = subscribe(search, holder, sizeof(holder) - 1)) == 0)
     return true;
-  cupti->subscriber = NULL;
-  if (result == RESULT_MULTIPLE_SUBSCRIBERS || result == RESULT_MAX_LIMIT)
+  else if (result == RESULT_MULTIPLE_SUBSCRIBERS || result == RESULT_MAX_LIMIT)
     fail_taken(search, holder);
   else
     fail_result(search, result);
+  cupti->subscriber = NULL;
+  /* The first copy that was found is the one to complain about, unless a later one knows who holds the slot. */
+  if (!is_first && search->failure->note != SC_NOTE_SLOT_TAKEN)
+    *search->failure = first;
   return false;
 }
 
