@@ -252,12 +252,12 @@ static void memset_sync(struct sc_analysis_thread *t, const struct sc_record_cal
   t->fresh.uncertain += dst == SC_MEMORY_UNKNOWN;
 }
 
-static void free_memory(struct sc_analysis_thread *t, const struct sc_record_call *call)
+static void free_memory(struct sc_analysis_thread *t, const struct sc_record_call *call, const struct call_kind *kind)
 {
   uint32_t flags = SC_CALL_FLAGS(call);
   if (flags & (SC_CALL_NULL_POINTER | SC_CALL_POOL_POINTER))
     return;
-  if (flags & SC_CALL_NO_ARGUMENTS) { /* NULL or not */
+  if (flags & SC_CALL_NO_ARGUMENTS || (kind->may_be_pool && SC_CALL_DST(call) == SC_MEMORY_UNKNOWN)) { /* NULL or not; pool or not */
     ++t->fresh.uncertain;
     return;
   }
@@ -337,7 +337,7 @@ static void dispatch(struct sc_analysis_thread *t, const struct sc_record_call *
   case SC_OP_FREE:
   case SC_OP_FREE_HOST:
   case SC_OP_UNREGISTER:
-    free_memory(t, call);
+    free_memory(t, call, kind);
     break;
   case SC_OP_LAUNCH:
   case SC_OP_GRAPH_LAUNCH: /* from importers; the tracer counts them in the next record's head */

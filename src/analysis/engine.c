@@ -17,7 +17,7 @@ static const char *own_text(const void *context, uint32_t id, size_t *length)
   return a->texts[id].text;
 }
 
-struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of, sc_api_of *api_of, const void *context)
+struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of, sc_api_of *api_of, const void *context, bool late)
 {
   struct sc_analysis *a = calloc(1, sizeof *a);
   if (!a)
@@ -30,12 +30,13 @@ struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *opti
   }
   a->last = &a->threads;
   a->api_of = api_of;
+  a->late = late;
   a->context = context;
   sc_tree_init(&a->tree, limit, text_of ? text_of : own_text, text_of ? context : a);
   return a;
 }
 
-struct sc_analysis *sc_analysis_new(const struct sc_analysis_options *options) { return sc_analysis_new_named(options, NULL, NULL, NULL); }
+struct sc_analysis *sc_analysis_new(const struct sc_analysis_options *options) { return sc_analysis_new_named(options, NULL, NULL, NULL, false); }
 
 static void free_thread(struct sc_analysis_thread *t)
 {
@@ -121,7 +122,7 @@ bool sc_analysis_thread_name(struct sc_analysis_thread *t, const char *name, siz
   return true;
 }
 
-static void set_kind(struct call_kind *kind, enum sc_op op, const char *name)
+static void set_kind(const struct sc_analysis *a, struct call_kind *kind, enum sc_op op, const char *name)
 {
   struct sc_call_name parsed;
   sc_call_parse_name(name, &parsed);
@@ -129,13 +130,14 @@ static void set_kind(struct call_kind *kind, enum sc_op op, const char *name)
   kind->op = (uint8_t)(op == SC_OP_NONE ? sc_call_op(name) : op);
   kind->direction = (uint8_t)sc_call_direction(name);
   kind->per_thread = parsed.per_thread;
+  kind->may_be_pool = a->late && (strcmp(parsed.base, "cudaFree") == 0 || strcmp(parsed.base, "cuMemFree") == 0);
 }
 
 bool sc_analysis_api(struct sc_analysis *a, uint32_t id, enum sc_op op, const char *name)
 {
   if (id > 0xffff)
     return false;
-  set_kind(&a->kinds[id], op, name);
+  set_kind(a, &a->kinds[id], op, name);
   return true;
 }
 
@@ -162,7 +164,7 @@ static const struct call_kind *kind_of(struct sc_analysis *a, uint32_t id)
     enum sc_op op = SC_OP_NONE;
     const char *name = NULL;
     if (a->api_of && a->api_of(a->context, id, &op, &name))
-      set_kind(kind, op, name);
+      set_kind(a, kind, op, name);
     else
       ++a->nameless; /* not remembered: its definition may still come */
   }

@@ -78,6 +78,7 @@ struct sc_analysis_thread {
 
 struct call_kind { /* by api id: one load a record */
   uint8_t known, op, direction, per_thread;
+  uint8_t may_be_pool; /* frees of memory that was made before recording began: from a pool or not, nobody knows */
 };
 
 struct text {
@@ -88,6 +89,7 @@ struct text {
 struct sc_analysis {
   struct sc_tree tree;
   struct call_kind *kinds; /* [65536] */
+  bool late; /* recording began after CUDA had been used */
   sc_api_of *api_of;
   const void *context;
   struct text *texts; /* of importers, by id */

@@ -69,9 +69,10 @@ struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool
 /* Fills totals and appends all nodes to the process, depth first. False: out of memory. */
 bool sc_tree_finish(struct sc_tree *tree, struct sc_process *process);
 
-/* The engine on names that somebody else keeps (a trace reader): they must outlive it. api_of gives op and name of an id. */
+/* The engine on names that somebody else keeps (a trace reader): they must outlive it. api_of gives op and name of an id. late:
+ * recording began after CUDA had been used. */
 typedef bool sc_api_of(const void *context, uint32_t id, enum sc_op *op, const char **name);
-struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of, sc_api_of *api_of, const void *context);
+struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of, sc_api_of *api_of, const void *context, bool late);
 /* Many records at once: the loop that has to be fast. Stops at a malformed one. */
 void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const unsigned char *bytes, size_t size);
 

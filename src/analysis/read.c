@@ -103,7 +103,7 @@ static enum sc_status take_records(struct sc_reader *reader, struct sc_analysis 
 
 enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analysis_options *options, struct sc_findings *findings, struct sc_error *err)
 {
-  struct sc_analysis *analysis = sc_analysis_new_named(options, text_of, api_of, reader);
+  struct sc_analysis *analysis = sc_analysis_new_named(options, text_of, api_of, reader, (sc_reader_header(reader)->flags & SC_TRACE_LATE) != 0);
   struct sc_process *process = NULL;
   char label[64];
   uint64_t gaps = 0;

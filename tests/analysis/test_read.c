@@ -167,6 +167,24 @@ static void late_and_simulated_are_said(void **state)
   done(&r, t);
 }
 
+static void a_late_free_of_memory_that_may_be_a_pools_is_uncertain(void **state)
+{
+  (void)state;
+  for (unsigned late = 0; late <= 1; ++late) {
+    struct make_trace *t = mt_new(late ? SC_TRACE_LATE : 0);
+    struct sc_writer_thread *a = mt_thread(t);
+    mt_call(t, a, "cudaFree_v3020", (struct mt_call){.start_ns = 1000, .object = 0x1000}); /* made before */
+    mt_call(t, a, "cuMemFree_v2", (struct mt_call){.start_ns = 2000, .object = 0x2000});
+    mt_call(t, a, "cudaFree_v3020", (struct mt_call){.start_ns = 3000, .object = 0x3000, .dst = SC_MEMORY_DEVICE});
+    mt_call(t, a, "cudaFreeArray_v3020", (struct mt_call){.start_ns = 4000, .object = 0x4000}); /* never from a pool */
+    mt_call(t, a, "cudaFreeHost_v3020", (struct mt_call){.start_ns = 5000, .object = 0x5000});
+    struct read r = read_trace(t);
+    assert_int_equal(r.process->counts.by_class[SC_CLASS_IMPLICIT], late ? 3 : 5);
+    assert_int_equal(r.process->counts.uncertain, late ? 2 : 0);
+    done(&r, t);
+  }
+}
+
 static void cuda_launch_blocking_is_warned_of(void **state)
 {
   (void)state;
@@ -321,6 +339,7 @@ int main(void)
       cmocka_unit_test(counts_do_not_depend_on_where_chunks_end),
       cmocka_unit_test(a_killed_process_is_read_to_its_last_record),
       cmocka_unit_test(late_and_simulated_are_said),
+      cmocka_unit_test(a_late_free_of_memory_that_may_be_a_pools_is_uncertain),
       cmocka_unit_test(cuda_launch_blocking_is_warned_of),
       cmocka_unit_test(notes_become_warnings_with_a_remedy),
       cmocka_unit_test(losses_become_numbers_and_a_warning),
