@@ -164,6 +164,20 @@ static void answer_processes(struct sc_doc *doc, const struct sc_findings *f)
     sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_PLAIN, "and %zu more processes below.", f->process_count - PROCESS_LINES);
 }
 
+static void answer_nothing(struct sc_doc *doc, const struct sc_findings *f)
+{
+  struct sc_buf line = {0};
+
+  sc_buf_puts(&line, "Nothing was measured");
+  if (f->simulated && f->assumed_count) {
+    sc_buf_puts(&line, ": the round trip of ");
+    sc_put_given_time(&line, f->assumed_us[0]);
+    sc_buf_puts(&line, " is a setting of the simulated device");
+  }
+  sc_buf_puts(&line, ".");
+  sc_doc_take(doc, SC_BLOCK_LINE, SC_TONE_BAD, &line);
+}
+
 /* ---- doubts ------------------------------------------------------------------------------------ */
 
 static void put_point(struct sc_buf *line, const struct sc_run *run)
@@ -264,7 +278,7 @@ void sc_content_answer(struct sc_doc *doc, const struct sc_findings *f)
   answer_runs(doc, f);
   answer_processes(doc, f);
   if (!sc_round_trip(f) && !f->run_count && !f->process_count)
-    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_BAD, "Nothing was measured.");
+    answer_nothing(doc, f);
   doubt_verified(doc, f);
   for (size_t i = 0; i < f->run_count; i++) {
     doubt_count(doc, &f->runs[i]);

@@ -20,6 +20,9 @@ static void marginal_table(struct sc_doc *doc, const struct sc_findings *f, doub
   for (size_t i = 0; i < f->marginal_count; i++) {
     const struct sc_marginal *m = &f->marginal[i];
     double ratio = m->mean_us / trip_us;
+
+    if (isnan(m->mean_us))
+      continue;
     bool far = ratio > FAR_APART || ratio < 1 / FAR_APART;
     struct sc_buf tokens = {0}, mean = {0}, range = {0}, trip = {0}, times = {0};
 
@@ -64,8 +67,11 @@ static void marginal_part(struct sc_doc *doc, const struct sc_findings *f)
 {
   const struct sc_ruler_row *trip = sc_round_trip(f);
   double trip_us = trip ? trip->mean_us : NAN;
+  bool any = false;
 
-  if (!f->marginal_count)
+  for (size_t i = 0; i < f->marginal_count; i++)
+    any |= !isnan(f->marginal[i].mean_us);
+  if (!any)
     return;
   sc_doc_put(doc, SC_BLOCK_HEADING, SC_TONE_PLAIN, "Marginal cost: what one more idle read-back adds to a forward");
   marginal_table(doc, f, trip_us);
@@ -114,9 +120,18 @@ static void control_row(struct sc_doc *doc, const struct sc_control *c)
   time_cell(doc, c->masked_us, false);
 }
 
+static bool has_times(const struct sc_control *c)
+{
+  return !isnan(c->dense_us) || !isnan(c->sorted_us) || !isnan(c->masked_us);
+}
+
 static void controls_part(struct sc_doc *doc, const struct sc_findings *f)
 {
-  if (!f->control_count)
+  bool any = false;
+
+  for (size_t i = 0; i < f->control_count; i++)
+    any |= has_times(&f->controls[i]);
+  if (!any)
     return;
   sc_doc_put(doc, SC_BLOCK_HEADING, SC_TONE_PLAIN, "From dense to masked: forward p50 and what each step adds");
   sc_doc_table(doc, 2);
@@ -130,7 +145,8 @@ static void controls_part(struct sc_doc *doc, const struct sc_findings *f)
   sc_doc_column(doc, true, "\nthe rest");
   sc_doc_column(doc, true, "masked");
   for (size_t i = 0; i < f->control_count; i++)
-    control_row(doc, &f->controls[i]);
+    if (has_times(&f->controls[i]))
+      control_row(doc, &f->controls[i]);
   sc_doc_table_end(doc);
   sc_doc_put(
       doc, SC_BLOCK_LINE, SC_TONE_PLAIN,

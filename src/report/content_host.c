@@ -147,11 +147,21 @@ static void fields_of(struct sc_doc *doc, const struct sc_findings *f, const cha
       field_line(doc, &f->fields[i]);
 }
 
+static void put_version(struct sc_doc *doc, const struct sc_findings *f)
+{
+  struct sc_buf line = {0};
+
+  sc_buf_puts(&line, "synccount: ");
+  sc_put_prose(&line, f->version ? f->version : SC_VERSION);
+  sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
+}
+
 void sc_content_host(struct sc_doc *doc, const struct sc_findings *f)
 {
   ruler_part(doc, f);
   if (has_group(f, "host") || has_group(f, "device")) {
     sc_doc_put(doc, SC_BLOCK_FOLD, SC_TONE_PLAIN, "Host and device");
+    put_version(doc, f);
     fields_of(doc, f, "host");
     fields_of(doc, f, "device");
     sc_doc_put(doc, SC_BLOCK_FOLD_END, SC_TONE_PLAIN, "%s", "");

@@ -162,6 +162,36 @@ static void note_hit(struct sc_doc *doc, const struct sc_run *run)
   sc_doc_take(doc, SC_BLOCK_LINE, SC_TONE_NOTE, &line);
 }
 
+/* Calls that stand beside the count; a calm run has none. */
+static void note_beside(struct sc_doc *doc, const struct sc_run *run)
+{
+  const struct {
+    uint64_t n;
+    const char *what;
+  } parts[] = {{run->counts.poll_waits, "poll waits"},
+               {run->counts.failed, "failed"},
+               {run->counts.lifecycle, "lifecycle"},
+               {run->counts.captured, "captured"}};
+  struct sc_buf line = {0};
+  bool any = false, first = true;
+
+  for (size_t i = 0; i < SC_COUNTOF(parts); i++)
+    any |= parts[i].n > 0;
+  if (!run->counted || !any)
+    return;
+  sc_put_variant(&line, run->variant, true);
+  sc_buf_printf(&line, ", E=%llu: beside the count, in all traced forwards:", (unsigned long long)run->experts);
+  for (size_t i = 0; i < SC_COUNTOF(parts); i++) {
+    if (!parts[i].n)
+      continue;
+    sc_buf_puts(&line, first ? " " : ", ");
+    sc_put_count(&line, parts[i].n);
+    sc_buf_printf(&line, " %s", parts[i].what);
+    first = false;
+  }
+  sc_doc_take(doc, SC_BLOCK_LINE, SC_TONE_NOTE, &line);
+}
+
 static void note_not_comparable(struct sc_doc *doc, const struct sc_run *run)
 {
   struct sc_buf line = {0};
@@ -199,6 +229,7 @@ static void shape_table(struct sc_doc *doc, const struct sc_findings *f, size_t 
     if (!same_shape(&f->runs[i], &f->runs[first]))
       continue;
     note_hit(doc, &f->runs[i]);
+    note_beside(doc, &f->runs[i]);
     note_not_comparable(doc, &f->runs[i]);
   }
 }

@@ -319,6 +319,56 @@ static void every_key_of_the_schema_is_there_with_its_type(void **state)
   sc_findings_free(process);
 }
 
+/* "runs.[].syncs.total" -> "*syncs.total*", as the page has it in the section of runs; elsewhere whole,
+ * "*laws[].text*". */
+static void check_documented(const char *page, const char *path)
+{
+  struct sc_buf key = {0};
+  const char *section = page, *rest = path, *end = page + strlen(page);
+
+  if (strncmp(path, "runs.[].", 8) == 0 || strncmp(path, "processes.[].", 13) == 0) {
+    section = strstr(page, path[0] == 'r' ? "\n# RUNS\n" : "\n# PROCESSES\n");
+    assert_non_null(section);
+    end = strstr(section + 1, "\n# ");
+    rest = strstr(path, "[].") + 3;
+  }
+  sc_buf_puts(&key, "*");
+  for (; *rest; rest++)
+    if (rest[0] != '.' || rest[1] != '[')
+      sc_buf_append(&key, rest, 1);
+  sc_buf_puts(&key, "*");
+  if (!memmem(section, (size_t)(end - section), key.data, key.len))
+    fail_msg("%s is not in docs/synccount-json.7.scd as %s", path, key.data);
+  sc_buf_free(&key);
+}
+
+/* Objects and arrays stand in the page by what they hold. */
+static bool is_container(const struct key *key)
+{
+  size_t n = strlen(key->path);
+
+  return strchr("OA", key->types[0]) || strcmp(key->path + n - 3, ".[]") == 0;
+}
+
+/* round_trip has the keys of a ruler's row, and the page says so. */
+static void every_key_is_in_the_manual(void **state)
+{
+  char *path = sc_asprintf("%s/docs/synccount-json.7.scd", getenv("SC_SOURCE")), *page = calloc(1, 1 << 18);
+  FILE *file = fopen(path, "r");
+
+  (void)state;
+  assert_non_null(file);
+  assert_true(fread(page, 1, (1 << 18) - 1, file) > 0);
+  assert_int_equal(fclose(file), 0);
+  for (size_t i = 0; i < SC_COUNTOF(main_keys); i++)
+    if (!is_container(&main_keys[i]) && strncmp(main_keys[i].path, "round_trip.", 11) != 0)
+      check_documented(page, main_keys[i].path);
+  for (size_t i = 0; i < SC_COUNTOF(process_keys); i++)
+    check_documented(page, process_keys[i].path);
+  free(page);
+  free(path);
+}
+
 static void keys_stand_in_the_order_of_the_schema(void **state)
 {
   struct sc_findings *f = fixture_minimal();
@@ -536,6 +586,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_key_of_the_schema_is_there_with_its_type),
+      cmocka_unit_test(every_key_is_in_the_manual),
       cmocka_unit_test(keys_stand_in_the_order_of_the_schema),
       cmocka_unit_test(the_schema_says_its_name),
       cmocka_unit_test(nothing_measured_has_no_zero),

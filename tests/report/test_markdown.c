@@ -85,8 +85,8 @@ static void ruler_and_host_are_folded(void **state)
   (void)state;
   assert_says(text,
               "\n<details><summary>Ruler: how long this host waits, in us, untraced</summary>\n\n| way of waiting |");
-  assert_says(text,
-              "|\n\n</details>\n\n<details><summary>Host and device</summary>\n\n- CPU: Intel Xeon Platinum 8480+\n");
+  assert_says(text, "|\n\n</details>\n\n<details><summary>Host and device</summary>\n\n- synccount: 1.2.3-test\n- "
+                    "CPU: Intel Xeon Platinum 8480+\n");
   assert_says(text, "\n\n</details>\n\n### Conditions known to move the round trip\n\n- GPU on NUMA node 0");
   free(text);
   sc_findings_free(f);

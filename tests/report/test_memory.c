@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every single allocation of a writer fails once: an error, never a crash, never a shortened report called a success.
- */
+ * Every single allocation of a writer fails once: an error, never a crash, never a part that passes for the whole. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

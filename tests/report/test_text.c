@@ -236,6 +236,58 @@ static void nothing_measured_is_said(void **state)
   sc_findings_free(f);
 }
 
+static void a_simulated_ruler_is_a_setting(void **state)
+{
+  struct sc_findings *f = fixture_ruler();
+  char *text;
+
+  (void)state;
+  f->simulated = true;
+  f->assumed_us = calloc(1, sizeof *f->assumed_us);
+  assert_non_null(f->assumed_us);
+  f->assumed_us[0] = 120;
+  f->assumed_count = 1;
+  text = text_of(f);
+  assert_says(text, "\n\nNothing was measured: the round trip of 120 us is a setting of the simulated device.\n");
+  assert_silent(text, "10.2");
+  free(text);
+  sc_findings_free(f);
+}
+
+static void costs_that_could_not_be_fitted_have_no_section(void **state)
+{
+  struct sc_findings *f = fixture_full();
+  char *text;
+
+  (void)state;
+  for (size_t i = 0; i < 3; i++) {
+    f->marginal[i].mean_us = f->marginal[i].low_us = f->marginal[i].high_us = NAN;
+    f->controls[i].dense_us = f->controls[i].sorted_us = f->controls[i].masked_us = NAN;
+  }
+  text = text_of(f);
+  assert_silent(text, "Marginal");
+  assert_silent(text, "From dense");
+  free(text);
+  sc_findings_free(f);
+}
+
+static void calls_beside_the_count_of_a_run_are_named(void **state)
+{
+  struct sc_findings *f = fixture_full();
+  char *text;
+
+  (void)state;
+  f->runs[0].counts.poll_waits = 2;
+  f->runs[0].counts.failed = 1;
+  f->runs[1].counts.uncertain = 4;
+  text = text_of(f);
+  assert_says(text, "\nMasked, E=4: beside the count, in all traced forwards: 2 poll waits, 1 failed\n");
+  assert_says(
+      text, "\nUNCERTAIN: sorted, E=4, 4096 tokens: 4 copies to memory of unknown kind may or may not have blocked;");
+  free(text);
+  sc_findings_free(f);
+}
+
 static void the_ruler_alone_looks_whole(void **state)
 {
   struct sc_findings *f = fixture_ruler();
@@ -245,7 +297,7 @@ static void the_ruler_alone_looks_whole(void **state)
   starts_with(text, "A read-back costs 10.2 us on this host (launch 3.5 + copy and wait 6.7).\n\nRuler: ");
   assert_says(text,
               "launch + 1-byte copy + stream sync: the round trip   9.19   9.70  10.21  11.74  17.36     5000\n");
-  assert_says(text, "Host and device\n  CPU: Intel Xeon Platinum 8480+\n");
+  assert_says(text, "Host and device\n  synccount: 1.2.3-test\n  CPU: Intel Xeon Platinum 8480+\n");
   assert_says(text, "Conditions known to move the round trip\n  GPU on NUMA node 0; this process may run on 0-15\n");
   assert_silent(text, "Lost");
   assert_silent(text, "Compared with");
@@ -430,6 +482,9 @@ int main(void)
       cmocka_unit_test(a_drifting_ruler_is_warned_of),
       cmocka_unit_test(assumed_round_trips_add_a_column_each),
       cmocka_unit_test(nothing_measured_is_said),
+      cmocka_unit_test(a_simulated_ruler_is_a_setting),
+      cmocka_unit_test(costs_that_could_not_be_fitted_have_no_section),
+      cmocka_unit_test(calls_beside_the_count_of_a_run_are_named),
       cmocka_unit_test(the_ruler_alone_looks_whole),
       cmocka_unit_test(quiet_is_the_answer_and_what_makes_it_doubtful),
       cmocka_unit_test(equal_ranges_stand_in_one_row),
