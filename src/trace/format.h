@@ -5,8 +5,9 @@
  * struct sc_trace_live. Every later chunk starts at a slot boundary and is a whole number of
  * slots. A slot of zeros (a growth that was never used) is skipped. All integers little-endian.
  *
- * A thread's first chunk is small and later ones grow (4, 16, then 64 KiB), so that a program of thousands of
- * short-lived threads does not leave 64 KiB for each. */
+ * A thread writes into its home, a chunk that is mapped into the process. Homes grow (4, 16, then 64 KiB), so that a
+ * program of thousands of short-lived threads does not leave 64 KiB for each. A full home of 64 KiB is appended to the
+ * file as an ordinary chunk and used again, so a thread's home comes after all its other chunks, wherever it lies. */
 #ifndef SC_TRACE_FORMAT_H
 #define SC_TRACE_FORMAT_H
 
@@ -55,11 +56,14 @@ struct sc_trace_live { /* 256 bytes after the header: counters that change while
 
 enum sc_chunk_kind {
   SC_CHUNK_RECORDS = 1, /* unknown kinds are skipped by size */
+  SC_CHUNK_VOID = 2,    /* a chunk whose writing was not finished: skipped */
 };
 enum sc_chunk_flag {
   SC_CHUNK_OPEN = 1,    /* still being written: no checksum; take `committed` bytes */
   SC_CHUNK_DEFINES = 2, /* holds STRING, API or META records: set before the first of them is committed, so that a
                            reader can gather definitions without reading every chunk twice */
+  SC_CHUNK_HOME = 4,    /* the thread's current or last chunk: read it after all its others. Open, and with the same
+                           sequence as another chunk of its thread, its records are in that other one already */
 };
 
 #define SC_CHUNK_MAGIC 0x4b484353u /* "SCHK" */

@@ -24,7 +24,7 @@ enum {
   HOLE_SLOTS = 1024,           /* this many unused slots on end: ask the file system where data goes on */
   BLOCK = 16384,               /* of texts */
   PAGE_ITEMS = 1024,           /* tables grow by pages of this many ids, so that one huge id costs one page */
-  STRING_PAGES = 4096,         /* limit: 4 million strings */
+  STRING_PAGES = 1024,         /* limit: a million strings */
   API_PAGES = 64,              /* ids of 16 bits */
   METAS_MAX = 1024,
   THREADS_MAX = 1 << 20,       /* beyond it missing chunks are not noticed */
@@ -69,6 +69,8 @@ struct sc_reader {
   size_t free_bytes;
   struct thread_state *threads;
   size_t thread_count, thread_capacity;
+  uint64_t *homes; /* offsets of the threads' homes, which come last */
+  size_t home_count, home_capacity, home_next;
   struct sc_damage damage;
 };
 
@@ -370,7 +372,7 @@ static enum sc_status examine(struct sc_reader *reader, struct chunk *chunk, enu
   status = view(reader, reader->offset, want, &at, &got, err);
   if (status != SC_OK)
     return status;
-  if (got < want)
+  if (got < want && chunk->header.kind != SC_CHUNK_VOID)
     reader->damage.truncated = 1;
   /* A program that still runs may have changed the header since: use the copy that belongs to these bytes. */
   memset(&chunk->header, 0, sizeof chunk->header);
@@ -609,6 +611,7 @@ void sc_reader_close(struct sc_reader *reader) {
     free(reader->apis[page]);
   free(reader->metas);
   free(reader->threads);
+  free(reader->homes);
   free(reader->window);
   free(reader->path);
   if (reader->fd >= 0)
@@ -651,23 +654,40 @@ static struct thread_state *thread_state(struct sc_reader *reader, uint64_t thre
   return state;
 }
 
+/* True if the chunk is a home and was put off until all other chunks have been read. */
+static bool put_off(struct sc_reader *reader, const struct chunk *chunk) {
+  uint64_t *place;
+
+  if (!(chunk->header.flags & SC_CHUNK_HOME) || reader->home_count >= THREADS_MAX)
+    return false;
+  place = sc_array_push(&reader->homes, &reader->home_count, &reader->home_capacity, sizeof *place);
+  if (!place)
+    return false;
+  *place = reader->offset;
+  return true;
+}
+
 /* Turns a chunk into a batch. False if it repeats a chunk that its thread has had. */
 static bool make_batch(struct sc_reader *reader, struct chunk *chunk, struct sc_batch *batch) {
   const struct sc_trace_chunk *header = &chunk->header;
   struct thread_state *state = thread_state(reader, header->thread);
+  const uint16_t open_home = SC_CHUNK_OPEN | SC_CHUNK_HOME;
   uint64_t missing = 0;
 
   if (state && header->sequence < state->next_sequence) {
-    note_damage(reader, &reader->damage.chunks, "an older chunk of its thread at byte %llu",
-                (unsigned long long)reader->offset);
-    return false;
-  }
-  if (state) {
-    /* Of each missing chunk we know only that it was, and that it lay before this one. */
-    uint64_t before = reader->offset / reader->header.slot_size;
+    /* Killed between appending its home and emptying it: only what was submitted since is new. */
+    if ((header->flags & open_home) != open_home || header->sequence + 1 != state->next_sequence) {
+      note_damage(reader, &reader->damage.chunks, "an older chunk of its thread at byte %llu",
+                  (unsigned long long)reader->offset);
+      return false;
+    }
+    chunk->usable = 0;
+  } else if (state) {
+    /* Of each missing chunk we know only that it was, and that there is room for it in the file. */
+    uint64_t slots = reader->size / reader->header.slot_size;
 
     missing = header->sequence - state->next_sequence;
-    missing = (missing < before ? missing : before) + state->lost;
+    missing = (missing < slots ? missing : slots) + state->lost;
     state->next_sequence = header->sequence + 1;
     state->lost = 0;
   }
@@ -676,41 +696,54 @@ static bool make_batch(struct sc_reader *reader, struct chunk *chunk, struct sc_
   batch->lost = header->lost + missing;
   batch->bytes = chunk->bytes;
   batch->size = take_records(reader, chunk);
-  if (state && batch->size < header->committed) /* the rest of this chunk is a gap before the next one */
+  if (state && batch->size < chunk->usable) /* the rest of this chunk is a gap before the next one */
     state->lost = 1;
   batch->tail_submissions = header->submissions;
   batch->tail_launches = header->launches;
   return true;
 }
 
+/* One step through the file: *made if it gave a batch, *end if there is no more. */
+static enum sc_status step(struct sc_reader *reader, struct sc_batch *batch, bool *made, bool *end, unsigned *unused,
+                           struct sc_error *err) {
+  bool homes_only = reader->offset >= reader->size;
+  struct chunk chunk;
+  enum found found;
+  enum sc_status status;
+
+  *made = false;
+  *end = homes_only && reader->home_next == reader->home_count;
+  if (*end)
+    return SC_OK;
+  if (homes_only)
+    reader->offset = reader->homes[reader->home_next++];
+  status = examine(reader, &chunk, &found, err);
+  if (status != SC_OK)
+    return status;
+  if (found == FOUND_RECORDS && (homes_only || !put_off(reader, &chunk)))
+    *made = make_batch(reader, &chunk, batch);
+  if (homes_only || found == FOUND_END)
+    reader->offset = reader->size;
+  else if (found == FOUND_UNUSED)
+    reader->offset = after_unused(reader, reader->offset, unused);
+  else
+    reader->offset += chunk.step;
+  if (found != FOUND_UNUSED)
+    *unused = 0;
+  return SC_OK;
+}
+
 enum sc_status sc_reader_next(struct sc_reader *reader, struct sc_batch *batch, bool *more, struct sc_error *err) {
+  enum sc_status status;
+  bool made = false, end = false;
   unsigned unused = 0;
 
-  for (;;) {
-    struct chunk chunk;
-    enum found found;
-    enum sc_status status = examine(reader, &chunk, &found, err);
-    bool made = false;
-
-    if (status != SC_OK)
-      return status;
-    if (found == FOUND_END) {
-      *more = false;
-      return SC_OK;
-    }
-    if (found == FOUND_RECORDS)
-      made = make_batch(reader, &chunk, batch);
-    if (found == FOUND_UNUSED) {
-      reader->offset = after_unused(reader, reader->offset, &unused);
-    } else {
-      unused = 0;
-      reader->offset += chunk.step;
-    }
-    if (made) {
-      *more = true;
-      return SC_OK;
-    }
-  }
+  do
+    status = step(reader, batch, &made, &end, &unused, err);
+  while (status == SC_OK && !made && !end);
+  if (status == SC_OK)
+    *more = made;
+  return status;
 }
 
 const struct sc_record_head *sc_batch_next(const struct sc_batch *batch, size_t *offset) {

@@ -60,8 +60,8 @@ const struct sc_trace_header *sc_reader_header(const struct sc_reader *reader);
 const struct sc_trace_live *sc_reader_live(const struct sc_reader *reader);
 const char *sc_reader_path(const struct sc_reader *reader);
 
-/* One chunk's records at a time, in file order. STRING, API and META records have already been taken in when a
- * chunk is returned, but are still in it. A chunk of one thread follows its predecessors. */
+/* One chunk's records at a time; a thread's chunks in the order it wrote them, threads in no order. STRING, API and META
+ * records have already been taken in when a chunk is returned, but are still in it. */
 struct sc_batch {
   uint64_t thread;
   uint32_t tid;

@@ -2,21 +2,26 @@
  * The trace writer. It runs inside other people's processes, so: libc and pthread only; no signal raised, errno kept;
  * every page that a record may touch has its disk block before the first store; a killed process leaves a readable file.
  *
- * Record path (writer_inline.h): a store into the thread's mapped chunk and a release store of its committed count.
- * Everything here is the slow path, taken once per chunk, under one lock. */
+ * Record path (writer_inline.h): a store into the thread's chunk, which is mapped from the file (its home), and a release
+ * store of its committed count. A full home is appended to the file with pwrite and used again: a page fault for each
+ * page of trace, and mmap and munmap for each chunk, would cost three times as much, and take the process's mmap lock
+ * from the program. Everything here is the slow path, taken once per chunk, under one lock. */
 #include "trace/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "trace/checksum.h"
@@ -30,8 +35,6 @@
 #endif
 
 enum {
-  GROWTH_MIN = 64 * 1024,    /* the file grows by its own size, within these bounds: a short run leaves a small file, */
-  GROWTH_MAX = 1024 * 1024,  /* and a long one asks the file system once in 16,000 records */
   FD_MIN = 100,              /* out of the way of programs that expect low numbers or close them */
   SLAB_BYTES = 16384,        /* thread structs are carved from blocks of this size */
   RETRY_AFTER = 1024,        /* lost records before a refused mapping is asked for again */
@@ -45,8 +48,7 @@ struct sc_writer {
   ino_t inode;
   uint32_t slot_size;
   uint64_t max_bytes;
-  uint64_t grown; /* bytes the file system has promised us */
-  uint64_t next;  /* first byte that no chunk has */
+  uint64_t next; /* first byte that no chunk has: where the file ends, or will */
   uint64_t serials;
   bool closed;
   bool full; /* relaxed atomic: recording has stopped for want of room */
@@ -127,38 +129,19 @@ static uint64_t size_limit(const struct sc_writer *writer) {
   return limit;
 }
 
-/* 0 or an errno value. Blocks are allocated, never only promised: a store into a hole on a full disk is a SIGBUS. */
-static int grow_to(struct sc_writer *writer, uint64_t size) {
-  int error;
+/* Checks that `size` more bytes may be added to our file. 0 or an errno value. */
+static int may_add(struct sc_writer *writer, size_t size) {
+  uint64_t limit = size_limit(writer);
 
-  do
-    error = posix_fallocate(writer->fd, (off_t)writer->grown, (off_t)(size - writer->grown));
-  while (error == EINTR); /* signals are blocked; a debugger's stop still interrupts */
-  if (error) {
-    /* What was allocated before the disk was full goes back. Shrinking needs no room; a failure changes nothing. */
-    if (ftruncate(writer->fd, (off_t)writer->grown) != 0)
-      return error;
-  } else {
-    writer->grown = size;
-  }
-  return error;
+  if (!hold_file(writer))
+    return EBADF;
+  return writer->next > limit || size > limit - writer->next ? EFBIG : 0;
 }
 
-/* Makes the file at least `need` bytes. 0 or an errno value. */
-static int grow(struct sc_writer *writer, uint64_t need) {
-  uint64_t limit = size_limit(writer), size = writer->grown, step = writer->grown;
-
-  if (need <= writer->grown)
-    return 0;
-  if (need > limit)
-    return EFBIG;
-  step = step < GROWTH_MIN ? GROWTH_MIN : step > GROWTH_MAX ? GROWTH_MAX : step;
-  size += step;
-  if (size > limit)
-    size = limit - limit % writer->slot_size;
-  if (size > need && grow_to(writer, size) == 0)
-    return 0;
-  return grow_to(writer, need); /* a nearly full disk may still have room for this chunk alone */
+/* After a failure: gives back what was half added. Shrinking needs no room; if it fails, readers skip the rest. */
+static void drop_half_added(struct sc_writer *writer) {
+  if (ftruncate(writer->fd, (off_t)writer->next) != 0)
+    return;
 }
 
 /* Writes zeros over file bytes: allocates what a mapped store will need, and reports a failure. 0 or an errno value. */
@@ -197,67 +180,49 @@ static int map_range(const struct sc_writer *writer, uint64_t offset, size_t siz
   return 0;
 }
 
+/* Adds bytes to the file's end and maps them. Blocks are allocated, never only promised: a store into a hole of a full
+ * disk is a SIGBUS. 0 or an errno value. */
+static int add_mapped(struct sc_writer *writer, size_t size, void **out) {
+  int error = may_add(writer, size);
+
+  if (error)
+    return error;
+  do
+    error = posix_fallocate(writer->fd, (off_t)writer->next, (off_t)size);
+  while (error == EINTR); /* signals are blocked; a debugger's stop still interrupts */
+  if (!error)
+    error = map_range(writer, writer->next, size, out);
+  if (error)
+    drop_half_added(writer);
+  else
+    writer->next += size;
+  return error;
+}
+
 /* ---- chunks ------------------------------------------------------------------------------------- */
 
 static uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
 /* 4, 16, then 64 KiB: a thread of a few calls costs a page, a busy one changes chunks once per 1,023 records. */
-static uint32_t chunk_size(const struct sc_writer *writer, const struct sc_writer_thread *thread, uint32_t units) {
+static uint32_t home_size(const struct sc_writer *writer, const struct sc_writer_thread *thread, uint32_t units) {
   uint32_t size = thread->sequence == 0 ? SC_TRACE_SLOT : thread->sequence == 1 ? 4 * SC_TRACE_SLOT : SC_TRACE_CHUNK;
   uint32_t need = (uint32_t)sizeof(struct sc_trace_chunk) + units * SC_TRACE_UNIT;
 
   return round_up(size < need ? need : size, writer->slot_size);
 }
 
-/* Takes the next slots of the file. On failure *transient says whether it is worth asking again later. */
-static struct sc_trace_chunk *take_chunk(struct sc_writer *writer, uint32_t size, bool *transient) {
-  void *at = NULL;
-  int error;
+/* Seals a chunk in place. Only its own thread may: a thread that is stopped in the middle of a commit, or of a change to
+ * its last record, would make the checksum wrong later. */
+static void seal(struct sc_trace_chunk *chunk, uint16_t flags) {
+  struct sc_trace_chunk sealed = *chunk;
 
-  *transient = false;
-  if (writer->closed || is_full(writer))
-    return NULL;
-  error = hold_file(writer) ? grow(writer, writer->next + size) : EBADF;
-  if (!error) {
-    error = map_range(writer, writer->next, size, &at);
-    /* Too many mappings or too little address space says nothing about the disk. */
-    *transient = error == ENOMEM || error == EAGAIN;
-  }
-  if (error) {
-    if (!*transient)
-      stop_recording(writer);
-    return NULL;
-  }
-  writer->next += size;
-  return at;
+  sealed.flags = flags;
+  chunk->checksum = sc_checksum_chunk(&sealed, chunk + 1, chunk->committed);
+  __atomic_store_n(&chunk->flags, flags, __ATOMIC_RELEASE);
 }
 
-/* Fills a zeroed chunk's header. The magic comes last: without it the slot counts as unused. */
-static void begin_chunk(struct sc_trace_chunk *chunk, uint32_t size, const struct sc_writer_thread *thread) {
-  chunk->kind = SC_CHUNK_RECORDS;
-  chunk->flags = SC_CHUNK_OPEN;
-  chunk->size = size;
-  chunk->tid = thread->tid;
-  chunk->thread = thread->serial;
-  chunk->sequence = thread->sequence;
-  chunk->lost = thread->lost;
-  if (thread->chunk) { /* what was submitted since the last record belongs to the next one */
-    chunk->submissions = thread->chunk->submissions;
-    chunk->launches = thread->chunk->launches;
-  }
-  __atomic_store_n(&chunk->magic, SC_CHUNK_MAGIC, __ATOMIC_RELEASE);
-  if (thread->chunk)
-    thread->chunk->submissions = thread->chunk->launches = 0;
-}
-
-/* Seals a chunk. Only its own thread may: a thread that is stopped in the middle of a commit, or of a change to its
- * last record, would make the checksum wrong later. */
-static void close_chunk(struct sc_trace_chunk *chunk) {
-  chunk->checksum = sc_checksum_chunk(chunk, chunk + 1, chunk->committed);
-  __atomic_and_fetch(&chunk->flags, (uint16_t)~SC_CHUNK_OPEN, __ATOMIC_RELEASE);
-}
-
-static void set_chunk(struct sc_writer_thread *thread, struct sc_trace_chunk *chunk) {
+/* Starts the thread on an empty chunk: the limit first opens the way for records when all else is in place. */
+static void enter_chunk(struct sc_writer_thread *thread, struct sc_trace_chunk *chunk) {
   thread->chunk = chunk;
   thread->last = NULL;
   thread->cursor = (unsigned char *)(chunk + 1);
@@ -267,37 +232,119 @@ static void set_chunk(struct sc_writer_thread *thread, struct sc_trace_chunk *ch
   thread->denied = false;
 }
 
-/* Gives the thread a fresh chunk with room for `units`, and closes the one it had. */
-static bool next_chunk(struct sc_writer_thread *thread, uint32_t units) {
-  struct sc_writer *writer = thread->writer;
-  uint32_t size = chunk_size(writer, thread, units);
-  uint64_t start = sc_clock_mono_ns();
+/* Gives the thread a new home. The one it had stays in the file as an ordinary chunk. 0 or an errno value. */
+static int move_home(struct sc_writer *writer, struct sc_writer_thread *thread, uint32_t units) {
+  uint32_t size = home_size(writer, thread, units);
   struct sc_trace_chunk *old = thread->chunk, *fresh;
-  bool transient;
+  void *at = NULL;
+  int error = add_mapped(writer, size, &at);
 
-  pthread_mutex_lock(&writer->lock);
-  fresh = take_chunk(writer, size, &transient);
-  if (fresh) {
-    begin_chunk(fresh, size, thread);
-    set_chunk(thread, fresh);
-  } else {
-    thread->retry = transient ? thread->lost + RETRY_AFTER : UINT64_MAX;
+  if (error)
+    return error;
+  fresh = at;
+  fresh->kind = SC_CHUNK_RECORDS;
+  fresh->flags = SC_CHUNK_OPEN | SC_CHUNK_HOME;
+  fresh->size = size;
+  fresh->tid = thread->tid;
+  fresh->thread = thread->serial;
+  fresh->sequence = thread->sequence;
+  fresh->lost = thread->lost;
+  if (old) { /* what was submitted since the last record belongs to the next one */
+    fresh->submissions = old->submissions;
+    fresh->launches = old->launches;
+    old->submissions = old->launches = 0;
   }
-  pthread_mutex_unlock(&writer->lock);
-  if (!fresh) {
-    if (!thread->denied)
-      count(&writer->live->lost_chunks, 1);
-    thread->denied = true;
-    return false;
-  }
+  /* The magic comes last: without it the slot counts as unused. */
+  __atomic_store_n(&fresh->magic, SC_CHUNK_MAGIC, __ATOMIC_RELEASE);
+  enter_chunk(thread, fresh);
   if (old) {
     size_t old_size = old->size;
 
-    close_chunk(old);
+    seal(old, old->flags & (uint16_t)~(SC_CHUNK_OPEN | SC_CHUNK_HOME));
     munmap(old, old_size);
   }
+  return 0;
+}
+
+/* Writes all of two or three pieces. 0 or an errno value. */
+static int write_pieces(int fd, const struct iovec *pieces, int count, uint64_t offset) {
+  size_t total = 0;
+  ssize_t n;
+
+  for (int i = 0; i < count; i++)
+    total += pieces[i].iov_len;
+  n = pwritev(fd, pieces, count, (off_t)offset);
+  return n == (ssize_t)total ? 0 : n < 0 ? errno : ENOSPC; /* regular files are cut short only for want of room */
+}
+
+/* Appends the full home to the file as a closed chunk, and empties it. 0 or an errno value.
+ *
+ * Killed at any point, the file is sound: the copy is VOID, which readers skip, until it is whole. Then home and copy
+ * have the same sequence number, and readers take only the copy. Then the home is empty, then it is the next one. */
+static int empty_home(struct sc_writer *writer, struct sc_writer_thread *thread) {
+  static const char zeros[SC_TRACE_SLOT_MAX];
+  struct sc_trace_chunk *home = thread->chunk, copy = *home, hidden;
+  uint32_t used = (uint32_t)sizeof copy + home->committed;
+  int error;
+
+  copy.flags &= (uint16_t)~(SC_CHUNK_OPEN | SC_CHUNK_HOME);
+  copy.size = round_up(used, writer->slot_size);
+  copy.submissions = copy.launches = 0; /* they stay in the home, for its next record */
+  copy.checksum = sc_checksum_chunk(&copy, home + 1, copy.committed);
+  hidden = copy;
+  hidden.kind = SC_CHUNK_VOID;
+  hidden.flags = SC_CHUNK_OPEN;
+  hidden.committed = 0;
+  error = may_add(writer, copy.size);
+  if (!error) {
+    const struct iovec whole[] = {
+      {&hidden, sizeof hidden}, {home + 1, home->committed}, {(void *)(uintptr_t)zeros, copy.size - used}};
+    const struct iovec header[] = {{&copy, sizeof copy}};
+
+    error = write_pieces(writer->fd, whole, 3, writer->next);
+    if (!error)
+      error = write_pieces(writer->fd, header, 1, writer->next);
+    if (error)
+      drop_half_added(writer);
+  }
+  if (error)
+    return error;
+  writer->next += copy.size;
+  __atomic_store_n(&home->committed, 0, __ATOMIC_RELEASE);
+  home->flags = SC_CHUNK_OPEN | SC_CHUNK_HOME;
+  home->lost = thread->lost;
+  __atomic_store_n(&home->sequence, thread->sequence, __ATOMIC_RELEASE);
+  enter_chunk(thread, home);
+  return 0;
+}
+
+/* Makes room for `units` in the thread's chunk, which has too little. */
+static bool make_room(struct sc_writer_thread *thread, uint32_t units) {
+  struct sc_writer *writer = thread->writer;
+  uint64_t start = sc_clock_mono_ns();
+  int error;
+
+  pthread_mutex_lock(&writer->lock);
+  if (writer->closed || is_full(writer))
+    error = ENOSPC;
+  else if (thread->chunk && thread->chunk->size >= SC_TRACE_CHUNK)
+    error = empty_home(writer, thread);
+  else
+    error = move_home(writer, thread, units);
+  if (error && !thread->denied) {
+    count(&writer->live->lost_chunks, 1);
+    thread->denied = true;
+  }
+  if (error == ENOMEM || error == EAGAIN) { /* too many mappings: says nothing about the disk */
+    thread->retry = thread->lost + RETRY_AFTER;
+  } else if (error) {
+    thread->retry = UINT64_MAX;
+    if (!writer->closed)
+      stop_recording(writer);
+  }
+  pthread_mutex_unlock(&writer->lock);
   count(&writer->live->overhead_ns, sc_clock_mono_ns() - start);
-  return true;
+  return !error;
 }
 
 static void *lose(struct sc_writer_thread *thread) {
@@ -319,7 +366,7 @@ void *sc_writer_reserve_slow(struct sc_writer_thread *thread, uint32_t units) {
   if (thread->lost < thread->retry)
     return lose(thread);
   quiet_begin(&quiet);
-  ok = next_chunk(thread, units);
+  ok = make_room(thread, units);
   quiet_end(&quiet);
   return ok ? thread->cursor : lose(thread);
 }
@@ -378,7 +425,7 @@ struct sc_writer_thread *sc_writer_thread_begin(struct sc_writer *writer) {
   }
   pthread_mutex_unlock(&writer->lock);
   if (thread)
-    next_chunk(thread, 0); /* at once, so that a thread which only launches is in the file; without room it counts losses */
+    make_room(thread, 0); /* at once, so that a thread which only launches is in the file; without room it counts losses */
   else
     count(&writer->live->lost_chunks, 1);
   quiet_end(&quiet);
@@ -399,7 +446,7 @@ void sc_writer_thread_end(struct sc_writer_thread *thread) {
     size_t size = thread->chunk->size;
 
     if (!thread->sealed)
-      close_chunk(thread->chunk);
+      seal(thread->chunk, thread->chunk->flags & (uint16_t)~SC_CHUNK_OPEN);
     munmap(thread->chunk, size);
   }
   memset(thread, 0, sizeof *thread);
@@ -530,7 +577,7 @@ static enum sc_status absolute_path(char out[PATH_BYTES], const char *path, stru
 
 static enum sc_status create_file(struct sc_writer *writer, struct sc_error *err) {
   struct stat st;
-  int high;
+  int high, flags;
 
   writer->fd = open(writer->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (writer->fd < 0)
@@ -541,6 +588,12 @@ static enum sc_status create_file(struct sc_writer *writer, struct sc_error *err
     close(writer->fd);
     writer->fd = high;
   }
+  /* A copy-on-write file system (btrfs) would need new blocks whenever a home is written back: ask it not to. Others
+   * refuse, which is fine: they write in place. */
+  if (ioctl(writer->fd, FS_IOC_GETFLAGS, &flags) == 0) {
+    flags |= FS_NOCOW_FL;
+    (void)ioctl(writer->fd, FS_IOC_SETFLAGS, &flags);
+  }
   if (fstat(writer->fd, &st) != 0)
     return sc_error_set(err, SC_ERR_IO, "cannot examine trace %s: %s", writer->path, strerror(errno));
   writer->device = st.st_dev;
@@ -550,14 +603,11 @@ static enum sc_status create_file(struct sc_writer *writer, struct sc_error *err
 
 static enum sc_status map_first_slot(struct sc_writer *writer, struct sc_trace_header **out, struct sc_error *err) {
   void *at = NULL;
-  int error = grow(writer, writer->slot_size);
+  int error = add_mapped(writer, writer->slot_size, &at);
 
-  if (!error)
-    error = map_range(writer, 0, writer->slot_size, &at);
   if (error)
     return sc_error_set(err, SC_ERR_IO, "no room for trace %s: %s; free disk space, or raise the file size limit",
                         writer->path, strerror(error));
-  writer->next = writer->slot_size;
   *out = at;
   return SC_OK;
 }
@@ -618,17 +668,13 @@ void sc_writer_close(struct sc_writer *writer) {
     for (struct sc_writer_thread *thread = writer->threads; thread; thread = thread->next) {
       __atomic_store_n(&thread->limit, NULL, __ATOMIC_RELAXED); /* its next record takes the slow path and is refused */
       if (thread->chunk && thread->tid == tid) {
-        close_chunk(thread->chunk);
+        seal(thread->chunk, thread->chunk->flags & (uint16_t)~SC_CHUNK_OPEN);
         thread->sealed = true;
       }
     }
     writer->live->end_mono_ns = sc_clock_mono_ns();
-    if (hold_file(writer)) {
-      /* Gives back what was grown in advance; a failure leaves slots of zeros, which readers skip. */
-      if (ftruncate(writer->fd, (off_t)writer->next) == 0)
-        writer->grown = writer->next;
+    if (is_our_file(writer, writer->fd))
       close(writer->fd);
-    }
     writer->fd = -1;
   }
   pthread_mutex_unlock(&writer->lock);
