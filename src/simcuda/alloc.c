@@ -82,7 +82,7 @@ static struct sim_op *free_later(struct sim_block *block) {
 }
 
 /* cuMemFree of pool memory is the one free that does not wait. */
-static int free_block(void *pointer, bool (*accepts)(enum sim_memory)) {
+int sim_free(void *pointer, bool (*accepts)(enum sim_memory)) {
   CUcontext context;
   int error = sim_context(&context);
 
@@ -114,13 +114,13 @@ static bool is_device(enum sim_memory kind) { return kind == SIM_DEVICE || kind 
 static bool is_pinned(enum sim_memory kind) { return kind == SIM_PINNED; }
 static bool is_registered(enum sim_memory kind) { return kind == SIM_REGISTERED; }
 
-DRIVER(cuMemFree_v2, (CUdeviceptr pointer), (pointer), free_block(POINTER(pointer), is_device))
-DRIVER(cuMemFreeHost, (void *pointer), (pointer), free_block(pointer, is_pinned))
+DRIVER(cuMemFree_v2, (CUdeviceptr pointer), (pointer), sim_free(POINTER(pointer), is_device))
+DRIVER(cuMemFreeHost, (void *pointer), (pointer), sim_free(pointer, is_pinned))
 
 static int unregister(void *pointer) {
   if (pointer == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  int error = free_block(pointer, is_registered);
+  int error = sim_free(pointer, is_registered);
   return error == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : error;
 }
 DRIVER(cuMemHostUnregister, (void *pointer), (pointer), unregister(pointer))
@@ -128,7 +128,7 @@ DRIVER(cuMemHostUnregister, (void *pointer), (pointer), unregister(pointer))
 /* ---- stream-ordered memory ---- */
 
 /* The memory is there at once: nothing can tell, since it may be used in stream order only. Graphs own no memory here. */
-static int allocate_async(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread) {
+int sim_allocate_async(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread) {
   CUcontext context;
   CUstream stream;
   void *pointer;
@@ -147,7 +147,7 @@ static int allocate_async(CUdeviceptr *out, size_t bytes, CUstream handle, bool 
   return error;
 }
 DRIVER_PT(cuMemAllocAsync, _ptsz, (CUdeviceptr * pointer, size_t bytes, CUstream stream), (pointer, bytes, stream),
-          allocate_async(pointer, bytes, stream, per_thread))
+          sim_allocate_async(pointer, bytes, stream, per_thread))
 
 static int free_async(void *pointer, CUstream handle, bool per_thread) {
   CUcontext context;

@@ -8,55 +8,71 @@
 struct copy {
   char *to;
   const char *from;
-  size_t width, height, to_pitch, from_pitch;
+  size_t width, height, depth; /* bytes, rows, slices */
+  size_t to_pitch, to_slice, from_pitch, from_slice;
   char *staged; /* owned copy of pageable source memory */
 };
 
 static void run_copy(void *payload) {
   const struct copy *copy = payload;
 
-  if (copy->height == 1) {
-    memmove(copy->to, copy->from, copy->width);
-    return;
-  }
-  for (size_t row = 0; row < copy->height; row++)
-    memmove(copy->to + row * copy->to_pitch, copy->from + row * copy->from_pitch, copy->width);
+  for (size_t slice = 0; slice < copy->depth; slice++)
+    for (size_t row = 0; row < copy->height; row++)
+      memmove(copy->to + slice * copy->to_slice + row * copy->to_pitch,
+              copy->from + slice * copy->from_slice + row * copy->from_pitch, copy->width);
 }
 static void drop_copy(void *payload) { free(((struct copy *)payload)->staged); }
 
-enum side { EITHER, HOST, DEVICE }; /* what the call says that the pointer is */
+enum side { EITHER, HOST, DEVICE, ARRAY }; /* what the call says that the pointer is */
+
+/* One end of a copy. */
+struct end {
+  const void *at;
+  enum side side;
+  size_t pitch, slice; /* bytes from row to row, and from slice to slice */
+};
 
 struct request {
-  const void *to, *from;
-  enum side to_side, from_side;
-  size_t width, height, to_pitch, from_pitch;
+  struct end to, from;
+  size_t width, height, depth;
   CUstream stream;
   bool per_thread, async;
 };
 
-static bool device_only(enum sim_memory kind) { return kind == SIM_DEVICE || kind == SIM_POOL; }
+static bool device_only(enum sim_memory kind) { return kind == SIM_DEVICE || kind == SIM_POOL || kind == SIM_ARRAY; }
 
-static bool side_ok(const void *pointer, size_t extent, enum side side) {
+static bool range_ok(const void *pointer, size_t extent, enum side side) {
   enum sim_memory kind = sim_kind_of(pointer);
 
   if (pointer == NULL)
     return false;
+  if (kind == SIM_ARRAY)
+    return side == ARRAY && sim_range_ok(pointer, extent);
   if (side == DEVICE || (side == EITHER && kind != SIM_PAGEABLE))
     return kind != SIM_PAGEABLE && (kind == SIM_REGISTERED || sim_range_ok(pointer, extent));
-  return !device_only(kind);
+  return side != ARRAY && !device_only(kind);
 }
 
-static size_t extent(size_t width, size_t height, size_t pitch) { return (height - 1) * pitch + width; }
+static size_t extent_2d(size_t width, size_t height, size_t pitch) { return (height - 1) * pitch + width; }
+
+static bool end_ok(const struct end *end, const struct request *r) {
+  if ((r->height > 1 && end->pitch < r->width) || (r->depth > 1 && end->slice < extent_2d(r->width, r->height, end->pitch)))
+    return false;
+  return range_ok(end->at, (r->depth - 1) * end->slice + extent_2d(r->width, r->height, end->pitch), end->side);
+}
 
 /* Async copies from pageable memory return once the driver has read it; the work itself waits for its turn. */
 static int stage(struct copy *copy) {
-  copy->staged = malloc(copy->width * copy->height);
+  copy->staged = malloc(copy->width * copy->height * copy->depth);
   if (copy->staged == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  for (size_t row = 0; row < copy->height; row++)
-    memcpy(copy->staged + row * copy->width, copy->from + row * copy->from_pitch, copy->width);
+  char *at = copy->staged;
+  for (size_t slice = 0; slice < copy->depth; slice++)
+    for (size_t row = 0; row < copy->height; row++, at += copy->width)
+      memcpy(at, copy->from + slice * copy->from_slice + row * copy->from_pitch, copy->width);
   copy->from = copy->staged;
   copy->from_pitch = copy->width;
+  copy->from_slice = copy->width * copy->height;
   return 0;
 }
 
@@ -77,23 +93,21 @@ static int copy(const struct request *r) {
   pthread_mutex_lock(&sim_lock);
   if ((error = sim_stream_of(context, r->stream, r->per_thread, &stream)) != 0)
     goto cleanup;
-  if (r->width == 0 || r->height == 0)
+  if (r->width == 0 || r->height == 0 || r->depth == 0)
     goto cleanup;
   if (!r->async && ((error = sim_capture_forbid_legacy(stream)) != 0 || (error = sim_capture_forbid_unsafe()) != 0))
     goto cleanup;
   error = CUDA_ERROR_INVALID_VALUE;
-  if (r->height > 1 && (r->to_pitch < r->width || r->from_pitch < r->width))
+  if (!end_ok(&r->to, r) || !end_ok(&r->from, r))
     goto cleanup;
-  if (!side_ok(r->to, extent(r->width, r->height, r->to_pitch), r->to_side) ||
-      !side_ok(r->from, extent(r->width, r->height, r->from_pitch), r->from_side))
-    goto cleanup;
-  enum sim_memory to = sim_kind_of(r->to), from = sim_kind_of(r->from);
+  enum sim_memory to = sim_kind_of(r->to.at), from = sim_kind_of(r->from.at);
   struct sim_op *op = sim_op_new(sizeof(struct copy), run_copy, drop_copy);
   error = CUDA_ERROR_OUT_OF_MEMORY;
   if (op == NULL)
     goto cleanup;
   struct copy *work = sim_payload(op);
-  *work = (struct copy){(char *)r->to, r->from, r->width, r->height, r->to_pitch, r->from_pitch, NULL};
+  *work = (struct copy){(char *)r->to.at, r->from.at,    r->width,       r->height,       r->depth,
+                        r->to.pitch,      r->to.slice,   r->from.pitch,  r->from.slice,   NULL};
   bool waits = host_waits(r, to, from);
   if (!waits && from == SIM_PAGEABLE && stream->capture == NULL && (error = stage(work)) != 0) {
     sim_op_free(op);
@@ -110,7 +124,7 @@ cleanup:
 
 static int copy_1d(const void *to, enum side to_side, const void *from, enum side from_side, size_t bytes, CUstream stream,
                    bool async, bool per_thread) {
-  struct request r = {to, from, to_side, from_side, bytes, 1, bytes, bytes, stream, per_thread, async};
+  struct request r = {{to, to_side, bytes, bytes}, {from, from_side, bytes, bytes}, bytes, 1, 1, stream, per_thread, async};
 
   return copy(&r);
 }
@@ -142,36 +156,126 @@ DRIVER_PT(cuMemcpyPeerAsync, _ptsz,
           (to, to_context, from, from_context, bytes, stream),
           copy_1d(P(to), DEVICE, P(from), DEVICE, bytes, stream, true, per_thread))
 
-static int copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool async, bool per_thread) {
-  static const enum side sides[] = {[CU_MEMORYTYPE_HOST] = HOST, [CU_MEMORYTYPE_DEVICE] = DEVICE, [CU_MEMORYTYPE_UNIFIED] = EITHER};
+/* ---- areas, volumes and arrays ---- */
 
+static bool is_array(const struct CUarray_st *array) { return array != NULL && array->magic == SIM_ARRAY_MAGIC; }
+
+/* Where one end of a described copy lies. */
+static int end_of(struct end *end, CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, size_t x, size_t y, size_t z,
+                  size_t pitch, size_t height) {
+  static const enum side sides[] = {[CU_MEMORYTYPE_HOST] = HOST, [CU_MEMORYTYPE_DEVICE] = DEVICE, [CU_MEMORYTYPE_UNIFIED] = EITHER};
+  const char *base = type == CU_MEMORYTYPE_HOST ? host : P(device);
+
+  if (type == CU_MEMORYTYPE_ARRAY) {
+    if (!is_array(array))
+      return CUDA_ERROR_INVALID_HANDLE;
+    base = array->base;
+    pitch = array->row_bytes;
+    height = array->height;
+    end->side = ARRAY;
+  } else if (type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED)
+    end->side = sides[type];
+  else
+    return CUDA_ERROR_INVALID_VALUE;
+  end->pitch = pitch;
+  end->slice = pitch * height;
+  end->at = base != NULL ? base + z * end->slice + y * pitch + x : NULL;
+  return 0;
+}
+
+static int copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool async, bool per_thread) {
   if (c == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY || c->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  if (c->srcMemoryType < CU_MEMORYTYPE_HOST || c->srcMemoryType > CU_MEMORYTYPE_UNIFIED ||
-      c->dstMemoryType < CU_MEMORYTYPE_HOST || c->dstMemoryType > CU_MEMORYTYPE_UNIFIED)
+  struct request r = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth, .stream = stream, .per_thread = per_thread,
+                      .async = async};
+  int error = end_of(&r.to, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ,
+                     c->dstPitch != 0 ? c->dstPitch : c->WidthInBytes, c->dstHeight != 0 ? c->dstHeight : c->Height);
+  if (error == 0)
+    error = end_of(&r.from, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ,
+                   c->srcPitch != 0 ? c->srcPitch : c->WidthInBytes, c->srcHeight != 0 ? c->srcHeight : c->Height);
+  return error != 0 ? error : copy(&r);
+}
+DRIVER_PT(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D *c), (c), copy_3d(c, NULL, false, per_thread))
+DRIVER_PT(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D *c, CUstream stream), (c, stream), copy_3d(c, stream, true, per_thread))
+
+static int copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool async, bool per_thread) {
+  if (c == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  size_t from_pitch = c->srcPitch != 0 ? c->srcPitch : c->WidthInBytes, to_pitch = c->dstPitch != 0 ? c->dstPitch : c->WidthInBytes;
-  const char *from = c->srcMemoryType == CU_MEMORYTYPE_HOST ? c->srcHost : P(c->srcDevice);
-  const char *to = c->dstMemoryType == CU_MEMORYTYPE_HOST ? c->dstHost : P(c->dstDevice);
-  struct request r = {to + c->dstY * to_pitch + c->dstXInBytes,
-                      from + c->srcY * from_pitch + c->srcXInBytes,
-                      sides[c->dstMemoryType],
-                      sides[c->srcMemoryType],
-                      c->WidthInBytes,
-                      c->Height,
-                      to_pitch,
-                      from_pitch,
-                      stream,
-                      per_thread,
-                      async};
-  return copy(&r);
+  CUDA_MEMCPY3D volume = {.srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost,
+                          .srcDevice = c->srcDevice, .srcArray = c->srcArray, .srcPitch = c->srcPitch,
+                          .dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost,
+                          .dstDevice = c->dstDevice, .dstArray = c->dstArray, .dstPitch = c->dstPitch,
+                          .WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1};
+  return copy_3d(&volume, stream, async, per_thread);
 }
 DRIVER_PT(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *c), (c), copy_2d(c, NULL, false, per_thread))
 DRIVER_PT(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *c), (c), copy_2d(c, NULL, false, per_thread))
 DRIVER_PT(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *c, CUstream stream), (c, stream),
           copy_2d(c, stream, true, per_thread))
+
+/* The linear array copies: an offset into the array's memory, and bytes. */
+static int copy_array(CUarray to_array, const void *to, size_t to_offset, CUarray from_array, const void *from, size_t from_offset,
+                      enum side linear, size_t bytes, CUstream stream, bool async, bool per_thread) {
+  int error = sim_ready();
+
+  if (error != 0)
+    return error;
+  if ((to == NULL && !is_array(to_array)) || (from == NULL && !is_array(from_array)))
+    return CUDA_ERROR_INVALID_VALUE;
+  return copy_1d(to != NULL ? to : to_array->base + to_offset, to != NULL ? linear : ARRAY,
+                 from != NULL ? from : from_array->base + from_offset, from != NULL ? linear : ARRAY, bytes, stream, async, per_thread);
+}
+DRIVER_PT(cuMemcpyHtoA_v2, _ptds, (CUarray to, size_t offset, const void *from, size_t bytes), (to, offset, from, bytes),
+          from == NULL ? CUDA_ERROR_INVALID_VALUE
+                       : copy_array(to, NULL, offset, NULL, from, 0, HOST, bytes, NULL, false, per_thread))
+DRIVER_PT(cuMemcpyAtoH_v2, _ptds, (void *to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes),
+          to == NULL ? CUDA_ERROR_INVALID_VALUE : copy_array(NULL, to, 0, from, NULL, offset, HOST, bytes, NULL, false, per_thread))
+DRIVER_PT(cuMemcpyDtoA_v2, _ptds, (CUarray to, size_t offset, CUdeviceptr from, size_t bytes), (to, offset, from, bytes),
+          from == 0 ? CUDA_ERROR_INVALID_VALUE
+                    : copy_array(to, NULL, offset, NULL, P(from), 0, DEVICE, bytes, NULL, false, per_thread))
+DRIVER_PT(cuMemcpyAtoD_v2, _ptds, (CUdeviceptr to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes),
+          to == 0 ? CUDA_ERROR_INVALID_VALUE
+                  : copy_array(NULL, P(to), 0, from, NULL, offset, DEVICE, bytes, NULL, false, per_thread))
+DRIVER_PT(cuMemcpyAtoA_v2, _ptds, (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes),
+          (to, to_offset, from, from_offset, bytes),
+          copy_array(to, NULL, to_offset, from, NULL, from_offset, ARRAY, bytes, NULL, false, per_thread))
+DRIVER_PT(cuMemcpyHtoAAsync_v2, _ptsz, (CUarray to, size_t offset, const void *from, size_t bytes, CUstream stream),
+          (to, offset, from, bytes, stream),
+          from == NULL ? CUDA_ERROR_INVALID_VALUE
+                       : copy_array(to, NULL, offset, NULL, from, 0, HOST, bytes, stream, true, per_thread))
+DRIVER_PT(cuMemcpyAtoHAsync_v2, _ptsz, (void *to, CUarray from, size_t offset, size_t bytes, CUstream stream),
+          (to, from, offset, bytes, stream),
+          to == NULL ? CUDA_ERROR_INVALID_VALUE : copy_array(NULL, to, 0, from, NULL, offset, HOST, bytes, stream, true, per_thread))
+
+/* ---- batches ---- */
+
+#if CUDA_VERSION >= 13000
+/* One copy after the other: a batch promises less order than that. It cannot be captured and takes no legacy stream. */
+static int copy_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *bytes, size_t count, const CUmemcpyAttributes *attributes,
+                      const size_t *indices, size_t attribute_count, CUstream handle, bool per_thread) {
+  CUcontext context;
+  CUstream stream;
+  int error = sim_context(&context);
+
+  if (error != 0)
+    return error;
+  if (to == NULL || from == NULL || bytes == NULL || count == 0 || attributes == NULL || indices == NULL || attribute_count == 0 ||
+      attribute_count > count || indices[0] != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&sim_lock);
+  if ((error = sim_stream_of(context, handle, per_thread, &stream)) == 0)
+    error = stream->legacy ? CUDA_ERROR_INVALID_VALUE : stream->capture != NULL ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : 0;
+  pthread_mutex_unlock(&sim_lock);
+  for (size_t i = 0; i < count && error == 0; i++)
+    error = copy_1d(P(to[i]), EITHER, P(from[i]), EITHER, bytes[i], handle, true, per_thread);
+  return error;
+}
+DRIVER_PT(cuMemcpyBatchAsync_v2, _ptsz,
+          (CUdeviceptr * to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes, size_t *indices,
+           size_t attribute_count, CUstream stream),
+          (to, from, bytes, count, attributes, indices, attribute_count, stream),
+          copy_batch(to, from, bytes, count, attributes, indices, attribute_count, stream, per_thread))
+#endif
 
 /* ---- fills ---- */
 
@@ -211,7 +315,7 @@ static int fill(struct fill fill, CUstream handle, bool async, bool per_thread) 
   error = CUDA_ERROR_INVALID_VALUE;
   size_t row = fill.width * fill.unit;
   if ((uintptr_t)fill.to % fill.unit != 0 || (fill.height > 1 && fill.pitch < row) ||
-      !side_ok(fill.to, extent(row, fill.height, fill.pitch), DEVICE))
+      !range_ok(fill.to, extent_2d(row, fill.height, fill.pitch), DEVICE))
     goto cleanup;
   struct sim_op *op = sim_op_new(sizeof fill, run_fill, NULL);
   error = CUDA_ERROR_OUT_OF_MEMORY;

@@ -82,7 +82,9 @@ static int insert(struct sim_block *block) {
   return 0;
 }
 
-static bool on_device(enum sim_memory kind) { return kind == SIM_DEVICE || kind == SIM_MANAGED || kind == SIM_POOL; }
+static bool on_device(enum sim_memory kind) {
+  return kind == SIM_DEVICE || kind == SIM_MANAGED || kind == SIM_POOL || kind == SIM_ARRAY;
+}
 
 /* An unlinked file of 0xff, made once; -1 when there can be none. */
 static int fill_file(void) {

@@ -53,10 +53,19 @@ int rt_symbol(const void *symbol, void **pointer, size_t *bytes);
   X(cuEventRecord, _ptsz) X(cuEventRecordWithFlags, _ptsz) X(cuLaunchKernel, _ptsz) X(cuLaunchKernelEx, _ptsz)         \
   X(cuLaunchCooperativeKernel, _ptsz) X(cuGraphLaunch, _ptsz) X(cuGraphUpload, _ptsz) X(cuMemAllocAsync, _ptsz)        \
   X(cuMemFreeAsync, _ptsz) X(cuStreamGetDevice, _ptsz) X(cuStreamGetCaptureInfo_v3, _ptsz)                             \
-  X(cuMemPrefetchAsync_v2, _ptsz)
+  X(cuMemPrefetchAsync_v2, _ptsz) X(cuMemAllocFromPoolAsync, _ptsz) X(cuMemcpyHtoA_v2, _ptds) X(cuMemcpyAtoH_v2, _ptds) \
+  RT_TWINS_13(X)
+#if CUDART_VERSION >= 13000
+#define RT_TWINS_13(X) X(cuMemcpyBatchAsync_v2, _ptsz)
+#else
+#define RT_TWINS_13(X)
+#endif
 #define DECLARE_TWIN(fn, suffix) extern __typeof__(fn) fn##suffix;
 CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                    const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count);
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream);
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes,
+                               size_t *indices, size_t attribute_count, CUstream stream);
 TWINS(DECLARE_TWIN)
 
 #define DEVICE_POINTER(x) ((CUdeviceptr)(uintptr_t)(x))

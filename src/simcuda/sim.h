@@ -118,6 +118,16 @@ enum {
   SIM_GRAPH_MAGIC = 0x47726170,
   SIM_EXEC_MAGIC = 0x45786563,
   SIM_LIBRARY_MAGIC = 0x4c696272,
+  SIM_ARRAY_MAGIC = 0x41727261,
+};
+
+/* An array is linear memory without gaps: pitch = width of a row. Mipmapped arrays are one of these per level. */
+struct CUarray_st {
+  uint32_t magic;
+  char *base;
+  size_t row_bytes, height, depth; /* of the memory: at least one */
+  CUDA_ARRAY3D_DESCRIPTOR descriptor;
+  struct CUarray_st *next; /* in the pool of dead ones */
 };
 
 extern pthread_mutex_t sim_lock;
@@ -167,7 +177,7 @@ void sim_capture_stream_gone(CUstream stream);
 void sim_graph_release(CUgraph graph);
 
 /* ---- memory (memory.c); all with the lock held unless it says otherwise ---- */
-enum sim_memory { SIM_PAGEABLE, SIM_PINNED, SIM_REGISTERED, SIM_DEVICE, SIM_MANAGED, SIM_POOL };
+enum sim_memory { SIM_PAGEABLE, SIM_PINNED, SIM_REGISTERED, SIM_DEVICE, SIM_MANAGED, SIM_POOL, SIM_ARRAY };
 struct sim_block {
   char *base;
   size_t bytes;
@@ -190,6 +200,11 @@ bool sim_range_ok(const void *pointer, size_t bytes);
 struct sim_block *sim_block_take(void *pointer);
 int sim_block_free(struct sim_block *block); /* 0, or 700 when its guard bytes were overwritten */
 void sim_memory_info(int device, size_t *free_bytes, size_t *total_bytes);
+
+/* What is common to every free: waits for all work, unless the block is pool memory, and gives it back. `accepts` names the kinds
+ * that this call takes. Takes and releases the lock. */
+int sim_free(void *pointer, bool (*accepts)(enum sim_memory));
+int sim_allocate_async(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread); /* likewise */
 
 /* ---- kernels (kernels.c) ---- */
 struct sim_kernel *sim_kernel_handle(const void *handle);
