@@ -22,7 +22,7 @@ static __thread struct {
   uint32_t correlation;
 } thread __attribute__((tls_model("initial-exec")));
 
-const char *simcuda_version(void) { return "simcuda " SC_VERSION; }
+SIMCUDA_EXPORT const char *simcuda_version(void) { return "simcuda " SC_VERSION; }
 
 int simcuda_call_begin(struct simcuda_call *call) {
   unsigned watch = atomic_load_explicit(&simcuda_watch, memory_order_acquire);
