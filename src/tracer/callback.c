@@ -49,8 +49,10 @@ static uint8_t device_of(struct sc_thread *thread, const CUpti_CallbackData *dat
     return NO_DEVICE;
   if (thread->context == data->context && thread->context_uid == data->contextUid)
     return thread->device;
+  int saved = errno;
   if (cupti->device_of_context == NULL || cupti->device_of_context(data->context, &device) != 0 || device > NO_DEVICE)
     device = NO_DEVICE;
+  errno = saved;
   thread->context = data->context;
   thread->context_uid = data->contextUid;
   thread->device = (uint8_t)device;
@@ -326,13 +328,13 @@ static void put_call(struct sc_thread *thread, const struct sc_watch *watch, con
     .direction = arguments->direction,
     .memory = (uint8_t)(arguments->dst | arguments->src << 4),
   };
-  sc_writer_commit(thread->out, 1);
+  sc_writer_commit_inline(thread->out, 1);
 }
 
 /* Asking again and again about the same thing is one record, whose last answer tells how it ended. */
 static void put_query(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments, uint8_t device, int status,
                       uint64_t now) {
-  struct sc_record_call *last = thread->out != NULL ? sc_writer_last_call(thread->out) : NULL;
+  struct sc_record_call *last = thread->out != NULL ? sc_writer_last_call_inline(thread->out) : NULL;
   uint32_t api = watch->api | (uint32_t)device << 16 | (uint32_t)arguments->flags << 24;
   if (last != NULL && last->status == NOT_READY && last->api == api && last->stream == arguments->stream && last->object == arguments->object) {
     last->duration_ns = now - last->start_ns;
@@ -348,12 +350,15 @@ static void finish(struct sc_thread *thread, const struct sc_watch *watch, const
   int status = status_of(data);
   if (watch->action == SC_ACTION_LAUNCH) {
     if (status == 0 && !thread->open.captured && thread->out != NULL)
-      sc_writer_submission(thread->out, true);
+      sc_writer_submission_inline(thread->out, true);
     return;
   }
   uint64_t now = watch->action == SC_ACTION_FOLLOW ? 0 : sc_clock_mono_ns();
-  if (watch->role != SC_ROLE_NONE)
+  if (watch->role != SC_ROLE_NONE) {
+    int saved = errno;
     follow(thread, watch, data, status);
+    errno = saved;
+  }
   if (watch->action == SC_ACTION_FOLLOW)
     return;
 
@@ -372,12 +377,8 @@ static void finish(struct sc_thread *thread, const struct sc_watch *watch, const
 }
 
 /* ---- entry and exit -------------------------------------------------------------------------------- */
-static bool belongs_to_open(const struct sc_open_call *open, const struct sc_watch *watch, uint32_t correlation) {
-  if (open->watch == NULL)
-    return false;
-  if (open->watch->domain == SC_DOMAIN_RUNTIME && watch->domain == SC_DOMAIN_DRIVER)
-    return true;
-  return correlation != 0 && correlation == open->correlation;
+static bool belongs_to_open(const struct sc_open_call *open, uint32_t correlation) { /* a driver call in a runtime call does not come this far */
+  return open->watch != NULL && correlation != 0 && correlation == open->correlation;
 }
 
 /* Events are followed only while something is being captured. */
@@ -387,14 +388,18 @@ static bool of_no_interest(const struct sc_watch *watch) {
 
 static void enter_call(struct sc_thread *thread, const struct sc_watch *watch, const CUpti_CallbackData *data) {
   struct sc_open_call *open = &thread->open;
-  if (belongs_to_open(open, watch, data->correlationId))
+  if (belongs_to_open(open, data->correlationId))
     return;
   open->watch = watch;
+  open->runtime = watch->domain == SC_DOMAIN_RUNTIME;
   open->correlation = data->correlationId;
   open->captured = false;
   open->taken = false;
-  if (watch->role != SC_ROLE_NONE || sc_capture_any())
+  if (watch->role != SC_ROLE_NONE || sc_capture_any()) {
+    int saved = errno;
     prepare(thread, watch, data->functionParams);
+    errno = saved;
+  }
   if (watch->action == SC_ACTION_RECORD || watch->action == SC_ACTION_QUERY)
     open->start_ns = sc_clock_mono_ns();
 }
@@ -405,6 +410,7 @@ static void exit_call(struct sc_thread *thread, const struct sc_watch *watch, co
     return;
   finish(thread, watch, data);
   open->watch = NULL;
+  open->runtime = false;
 }
 
 static void on_resource(uint32_t cbid, const CUpti_ResourceData *data) {
@@ -413,30 +419,32 @@ static void on_resource(uint32_t cbid, const CUpti_ResourceData *data) {
   struct sc_thread *thread = sc_thread_enter();
   if (thread == NULL)
     return;
+  int saved = errno;
   sc_memory_forget_context(data->context);
+  errno = saved;
   sc_thread_leave(thread);
 }
 
 void sc_callback(void *user, int domain, uint32_t cbid, const void *data) {
+  struct sc_thread *current = sc_thread_current;
   (void)user;
+  /* First, since it is every other callback: a driver call inside a runtime call is part of it, entry and exit alike. */
+  if (domain == SC_DOMAIN_DRIVER && current != NULL && current->open.runtime)
+    return;
   if (domain == SC_DOMAIN_RESOURCE) {
-    int saved = errno;
     on_resource(cbid, data);
-    errno = saved;
     return;
   }
   const struct sc_watch *watch = sc_watch_find(table, (unsigned)domain, cbid);
   if (watch == NULL || watch->action == SC_ACTION_NONE || data == NULL || of_no_interest(watch))
     return;
-  struct sc_thread *thread = sc_thread_enter();
+  struct sc_thread *thread = sc_thread_enter_as(current);
   if (thread == NULL)
     return;
-  int saved = errno;
   const CUpti_CallbackData *call = data;
   if (call->callbackSite == CUPTI_API_ENTER)
     enter_call(thread, watch, call);
   else
     exit_call(thread, watch, call);
-  errno = saved;
   sc_thread_leave(thread);
 }

@@ -66,7 +66,7 @@ static void put(struct sc_thread *thread, enum sc_record_kind kind, const struct
   if (record == NULL)
     return;
   *record = (struct sc_record_range){ .head = { .kind = (uint16_t)kind, .units = 1 }, .time_ns = time_ns, .handle = handle, .name = name_id, .domain = of_domain };
-  sc_writer_commit(thread->out, 1);
+  sc_writer_commit_inline(thread->out, 1);
 }
 
 void sc_nvtx_replay(struct sc_thread *thread) {

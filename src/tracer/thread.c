@@ -17,20 +17,16 @@
 
 #include "tracer/nvtx.h"
 
-/* In a page that the kernel wipes in every forked child, whoever forked it and how. */
-struct gate {
-  _Atomic uint32_t open;
-};
+struct sc_gate *sc_thread_gate; /* set once, before the first sc_threads_start */
+bool sc_thread_fence;           /* set once, likewise */
+__thread struct sc_thread *sc_thread_current;
 
-static struct gate *gate; /* set once, before the first sc_threads_start */
-static bool use_fence;    /* set once, likewise */
 static struct sc_writer *writer;
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sc_thread *registry;
 static pthread_key_t end_key;
 static bool end_key_made;
 
-static __thread struct sc_thread *current;
 static __thread bool beginning; /* our own allocations may come back to us through somebody's hook */
 
 static void thread_ended(void *value);
@@ -41,25 +37,21 @@ static int membarrier(int command) {
 
 bool sc_threads_prepare(void) {
   long page = sysconf(_SC_PAGESIZE);
-  if (gate != NULL)
+  if (sc_thread_gate != NULL)
     return true;
   void *memory = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     return false;
   (void)madvise(memory, (size_t)page, MADV_WIPEONFORK); /* where the kernel cannot, the fork handler does it */
-  use_fence = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
+  sc_thread_fence = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
   end_key_made = pthread_key_create(&end_key, thread_ended) == 0;
-  gate = memory;
+  sc_thread_gate = memory;
   return true;
 }
 
 void sc_threads_start(struct sc_writer *to) {
   writer = to;
-  atomic_store_explicit(&gate->open, SC_RECORD_ON, memory_order_release);
-}
-
-bool sc_threads_recording(void) {
-  return gate != NULL && atomic_load_explicit(&gate->open, memory_order_relaxed) == SC_RECORD_ON;
+  atomic_store_explicit(&sc_thread_gate->open, SC_RECORD_ON, memory_order_release);
 }
 
 /* The thread's name as the kernel knows it; people find their threads by it. */
@@ -69,7 +61,7 @@ static void put_name(struct sc_thread *thread) {
     sc_writer_text(thread->out, SC_RECORD_THREAD, 0, name, strlen(name));
 }
 
-static struct sc_thread *thread_begin(void) {
+struct sc_thread *sc_thread_begin(void) {
   if (beginning)
     return NULL;
   int saved = errno;
@@ -90,7 +82,7 @@ static struct sc_thread *thread_begin(void) {
     pthread_mutex_unlock(&registry_lock);
   }
   if (thread != NULL) {
-    current = thread;
+    sc_thread_current = thread;
     if (end_key_made)
       (void)pthread_setspecific(end_key, thread);
     put_name(thread);
@@ -102,38 +94,15 @@ static struct sc_thread *thread_begin(void) {
   return thread;
 }
 
-struct sc_thread *sc_thread_enter(void) {
-  if (!sc_threads_recording())
-    return NULL;
-  struct sc_thread *thread = current;
-  if (__builtin_expect(thread == NULL, 0) && (thread = thread_begin()) == NULL)
-    return NULL;
-  if (atomic_load_explicit(&thread->busy, memory_order_relaxed) != 0)
-    return NULL;
-  atomic_store_explicit(&thread->busy, 1, memory_order_relaxed);
-  if (use_fence)
-    atomic_thread_fence(memory_order_seq_cst);
-  else
-    atomic_signal_fence(memory_order_seq_cst);
-  if (__builtin_expect(!sc_threads_recording(), 0)) {
-    sc_thread_leave(thread);
-    return NULL;
-  }
-  return thread;
-}
-
-void *sc_thread_reserve(struct sc_thread *thread, uint32_t units) {
-  if (thread->out != NULL)
-    return sc_writer_reserve(thread->out, units);
+void sc_thread_lose(void) {
   struct sc_trace_live *live = sc_writer_live(writer);
   __atomic_fetch_add(&live->lost_records, 1, __ATOMIC_RELAXED);
-  return NULL;
 }
 
 /* pthread calls this when the thread ends. It may be called again if a later destructor used CUDA. */
 static void thread_ended(void *value) {
   struct sc_thread *thread = value;
-  current = NULL;
+  sc_thread_current = NULL;
   if (!sc_threads_recording()) /* closed, closing, or a forked child: nothing of ours is touched any more */
     return;
   pthread_mutex_lock(&registry_lock);
@@ -154,7 +123,7 @@ static bool wait_until_out(void) {
   for (int attempt = 0; attempt < 5000; attempt++) { /* half a second: one that long inside is stopped or stuck */
     bool inside = false;
     for (struct sc_thread *thread = registry; thread != NULL; thread = thread->next)
-      inside = inside || (thread != current && atomic_load_explicit(&thread->busy, memory_order_acquire) != 0);
+      inside = inside || (thread != sc_thread_current && atomic_load_explicit(&thread->busy, memory_order_acquire) != 0);
     if (!inside)
       return true;
     (void)nanosleep(&pause, NULL);
@@ -166,8 +135,8 @@ bool sc_threads_stop(void) {
   if (!sc_threads_recording())
     return true;
   pthread_mutex_lock(&registry_lock);
-  atomic_store_explicit(&gate->open, SC_RECORD_OFF, memory_order_seq_cst);
-  if (use_fence)
+  atomic_store_explicit(&sc_thread_gate->open, SC_RECORD_OFF, memory_order_seq_cst);
+  if (sc_thread_fence)
     atomic_thread_fence(memory_order_seq_cst);
   else
     (void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
@@ -179,7 +148,7 @@ bool sc_threads_stop(void) {
 }
 
 void sc_threads_forked(void) {
-  if (gate != NULL)
-    atomic_store_explicit(&gate->open, SC_RECORD_OFF, memory_order_relaxed);
-  current = NULL;
+  if (sc_thread_gate != NULL)
+    atomic_store_explicit(&sc_thread_gate->open, SC_RECORD_OFF, memory_order_relaxed);
+  sc_thread_current = NULL;
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "trace/trace.h"
+#include "trace/writer_inline.h"
 #include "tracer/memory.h"
 
 struct sc_watch;
@@ -16,6 +16,7 @@ struct sc_watch;
 struct sc_open_call { /* the outermost CUDA call that this thread is in */
   const struct sc_watch *watch; /* NULL: in none */
   uint32_t correlation;
+  bool runtime;     /* it is open and of the runtime API: driver calls are part of it */
   bool captured;    /* its stream was being captured when it was entered */
   bool taken;       /* `block` was the memory that it frees */
   struct sc_block block;
@@ -44,16 +45,58 @@ void sc_threads_start(struct sc_writer *writer);
 bool sc_threads_stop(void);
 /* In a forked child: the gate is shut, and nothing waits for anybody. */
 void sc_threads_forked(void);
-bool sc_threads_recording(void);
+/* Set by sc_threads_prepare. The gate lies in a page that the kernel wipes in every forked child, whoever forked it and how. */
+struct sc_gate {
+  _Atomic uint32_t open;
+};
+extern struct sc_gate *sc_thread_gate;
+extern bool sc_thread_fence;                       /* the kernel offers no membarrier */
+extern __thread struct sc_thread *sc_thread_current; /* NULL: this thread has not been seen */
 
-/* NULL: do nothing. Otherwise the thread is inside until sc_thread_leave. */
-struct sc_thread *sc_thread_enter(void);
+static inline bool sc_threads_recording(void) {
+  return sc_thread_gate != NULL && atomic_load_explicit(&sc_thread_gate->open, memory_order_relaxed) == SC_RECORD_ON;
+}
+
+struct sc_thread *sc_thread_begin(void);
+
+static inline void sc_thread_leave(struct sc_thread *thread);
+
+/* NULL: do nothing. Otherwise the thread is inside until sc_thread_leave. `current` is sc_thread_current. */
+static inline struct sc_thread *sc_thread_enter_as(struct sc_thread *thread) {
+  if (!sc_threads_recording())
+    return NULL;
+  if (__builtin_expect(thread == NULL, 0) && (thread = sc_thread_begin()) == NULL)
+    return NULL;
+  if (atomic_load_explicit(&thread->busy, memory_order_relaxed) != 0)
+    return NULL;
+  atomic_store_explicit(&thread->busy, 1, memory_order_relaxed);
+  if (__builtin_expect(sc_thread_fence, 0))
+    atomic_thread_fence(memory_order_seq_cst);
+  else
+    atomic_signal_fence(memory_order_seq_cst);
+  if (__builtin_expect(!sc_threads_recording(), 0)) {
+    sc_thread_leave(thread);
+    return NULL;
+  }
+  return thread;
+}
+
+static inline struct sc_thread *sc_thread_enter(void) { return sc_thread_enter_as(sc_thread_current); }
+
 static inline void sc_thread_leave(struct sc_thread *thread) {
   /* Pairs with the acquire in sc_threads_stop: who sees us out sees all that we wrote. */
   atomic_store_explicit(&thread->busy, 0, memory_order_release);
 }
 
+/* Counts a record that a thread without a stream of its own could not write. */
+void sc_thread_lose(void);
+
 /* Room for a record, or NULL with the loss counted. */
-void *sc_thread_reserve(struct sc_thread *thread, uint32_t units);
+static inline void *sc_thread_reserve(struct sc_thread *thread, uint32_t units) {
+  if (__builtin_expect(thread->out != NULL, 1))
+    return sc_writer_reserve_inline(thread->out, units);
+  sc_thread_lose();
+  return NULL;
+}
 
 #endif
