@@ -7,6 +7,69 @@
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 
+/* cuda.h turns these names into those of their newest versions; here each name means itself. */
+#undef cuDevicePrimaryCtxSetFlags
+#undef cuEventRecord
+#undef cuEventRecordWithFlags
+#undef cuGraphLaunch
+#undef cuIpcOpenMemHandle
+#undef cuLaunchCooperativeKernel
+#undef cuLaunchHostFunc
+#undef cuLaunchKernel
+#undef cuLaunchKernelEx
+#undef cuMemAllocAsync
+#undef cuMemAllocFromPoolAsync
+#undef cuMemAllocHost
+#undef cuMemDiscardAndPrefetchBatchAsync
+#undef cuMemDiscardBatchAsync
+#undef cuMemFree
+#undef cuMemFreeAsync
+#undef cuMemHostRegister
+#undef cuMemPrefetchAsync
+#undef cuMemPrefetchAsync_v2
+#undef cuMemPrefetchBatchAsync
+#undef cuMemcpy
+#undef cuMemcpy3DBatchAsync
+#undef cuMemcpy3DPeer
+#undef cuMemcpy3DPeerAsync
+#undef cuMemcpyAsync
+#undef cuMemcpyAtoA
+#undef cuMemcpyAtoD
+#undef cuMemcpyAtoH
+#undef cuMemcpyAtoHAsync
+#undef cuMemcpyBatchAsync
+#undef cuMemcpyDtoA
+#undef cuMemcpyDtoD
+#undef cuMemcpyDtoDAsync
+#undef cuMemcpyDtoH
+#undef cuMemcpyDtoHAsync
+#undef cuMemcpyHtoA
+#undef cuMemcpyHtoAAsync
+#undef cuMemcpyHtoD
+#undef cuMemcpyHtoDAsync
+#undef cuMemcpyPeer
+#undef cuMemcpyPeerAsync
+#undef cuMemsetD16
+#undef cuMemsetD16Async
+#undef cuMemsetD2D16
+#undef cuMemsetD2D16Async
+#undef cuMemsetD2D32
+#undef cuMemsetD2D32Async
+#undef cuMemsetD2D8
+#undef cuMemsetD2D8Async
+#undef cuMemsetD32
+#undef cuMemsetD32Async
+#undef cuMemsetD8
+#undef cuMemsetD8Async
+#undef cuStreamAddCallback
+#undef cuStreamBeginCapture
+#undef cuStreamBeginCaptureToGraph
+#undef cuStreamDestroy
+#undef cuStreamEndCapture
+#undef cuStreamQuery
+#undef cuStreamSynchronize
+#undef cuStreamWaitEvent
+
 /* ---- structs that not every supported toolkit's headers have ------------------------------- */
 struct runtime_batch_v12080 { /* in 12.8 and 12.9 */
   void **dsts, **srcs;
