@@ -6,20 +6,30 @@ passed=0 failed=0 skipped=0
 work=    # scratch folder: logs and traces of every check
 results= # every verdict line, in order
 
+# say TEXT: to the screen and into the results.
 say() {
   printf '%s\n' "$*" | tee -a "$results"
 }
+# verdict "PASS|FAIL|SKIP NAME: TEXT": counted and kept; on the screen what passed is shown only when asked for.
+verdict() {
+  case $1 in
+  PASS*) passed=$((passed + 1)) ;;
+  FAIL*) failed=$((failed + 1)) ;;
+  SKIP*) skipped=$((skipped + 1)) ;;
+  esac
+  case $verbose$1 in
+  PASS*) printf '%s\n' "$1" >>"$results" ;;
+  *) printf '%s\n' "$1" | cut -c1-400 | tee -a "$results" ;;
+  esac
+}
 pass() { # NAME TEXT
-  passed=$((passed + 1))
-  say "PASS $1: $2"
+  verdict "PASS $1: $2"
 }
 fail() {
-  failed=$((failed + 1))
-  say "FAIL $1: $2"
+  verdict "FAIL $1: $2"
 }
 skip() {
-  skipped=$((skipped + 1))
-  say "SKIP $1: $2"
+  verdict "SKIP $1: $2"
 }
 
 # Prints to the log alone.
@@ -82,12 +92,8 @@ verdicts() {
   lines=$(grep -cE '^(PASS|FAIL|SKIP) ' "$work/$name.out")
   while IFS= read -r line; do
     case $line in
-    'PASS '*) passed=$((passed + 1)) ;;
-    'FAIL '*) failed=$((failed + 1)) ;;
-    'SKIP '*) skipped=$((skipped + 1)) ;;
-    *) continue ;;
+    'PASS '* | 'FAIL '* | 'SKIP '*) verdict "$line" ;;
     esac
-    say "$line"
   done <"$work/$name.out"
   # 77: every line was a SKIP. Any other end with no FAIL line to show for it is a failure of its own.
   if [ "$rc" != 0 ] && [ "$rc" != 77 ] && ! grep -q '^FAIL ' "$work/$name.out"; then

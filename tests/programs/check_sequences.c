@@ -121,7 +121,10 @@ void check_sequences(struct checker *c, const char *table) {
     /* A failing row is that row's line; only an end that is neither 0 nor 1 fails the whole. */
     bool ok = traced_start(c, table, &t, argv, NULL) && traced_wait(c, table, &t, 300) && traced_read(c, table, &t);
     const struct sc_process *process = ok ? traced_process(&t, t.pid) : NULL;
-    if (ok && process == NULL)
+    if (ok && strstr(t.out.data != NULL ? t.out.data : "", "row ") == NULL)
+      check_fail(c, table, "%s did not come to its first row (status %#x); it said: %s", tables[i].program,
+                 (unsigned)t.status, t.err.data != NULL ? t.err.data : "nothing");
+    else if (ok && process == NULL)
       check_fail(c, table, "%s left no trace; it said: %s", tables[i].program,
                  t.err.data != NULL ? t.err.data : "nothing");
     else if (ok && traced_complete(c, table, &t))

@@ -26,7 +26,9 @@ cupti_libraries() {
 
 run_part() {
   needs refusals "$synccount" "$probe" "$tracer" || return
-  local small=(--experts 4 --layers 1 --forwards 1 --device cuda --quiet --format json -o "$work/refused.json") list
+  local small list
+  small=(--experts 4 --layers 1 --tokens 64 --hidden 64 --intermediate 64 --forwards 1 --device cuda --quiet --format json
+    -o "$work/refused.json")
 
   refused refusals-no-device 'device' env CUDA_VISIBLE_DEVICES= "$synccount" "${small[@]}"
 
