@@ -41,7 +41,7 @@ class Checks:
         self.say("device", device.get("simulated") is False, f"{device.get('name')}, simulated: {device.get('simulated')}")
         losses = report.get("losses") or {}
         self.say("losses", losses.get("records") == 0 and losses.get("chunks") == 0, json.dumps(losses))
-        unverified = [f"{r['variant']} E={r['experts']}" for r in self.runs() if not r.get("verified")]
+        unverified = [f"{r['variant']} E={r['experts']}" for r in self.runs() if not (r.get("verified") or {}).get("ok")]
         self.say("verified", bool(self.runs()) and not unverified, ", ".join(unverified) or f"{len(self.runs())} runs")
         for run in self.runs():
             syncs = run.get("syncs")

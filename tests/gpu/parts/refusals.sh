@@ -2,18 +2,20 @@
 # shellcheck shell=bash disable=SC2154
 describe() { echo "no CUPTI, a taken subscriber slot, no visible device: status 3 with the cause"; }
 
-# refused NAME WORDS COMMAND...: status 3, and stderr holds one of the words (an extended regular expression).
+# refused NAME WORDS COMMAND...: status 3, and stderr or the report says why: one of the words (an extended regular expression).
 refused() {
-  local name=$1 words=$2
+  local name=$1 words=$2 report=$work/refused.json
   shift 2
+  : >"$report"
   timed "$name" 60 "$@"
   if [ "$rc" != 3 ]; then
     fail "$name" "expected status 3: $(why "$name")"
-  elif ! grep -qiE "$words" "$work/$name.err"; then
-    fail "$name" "status 3, but stderr does not say \"$words\": $(why "$name")"
+  elif ! grep -qiE "$words" "$work/$name.err" "$report"; then
+    fail "$name" "status 3, but neither stderr nor the report says \"$words\": $(why "$name")"
   else
-    pass "$name" "status 3: $(grep -iE "$words" "$work/$name.err" | head -n 1 | cut -c1-200)"
+    pass "$name" "status 3: $(grep -hiE "$words" "$work/$name.err" "$report" | head -n 1 | cut -c1-200)"
   fi
+  cp "$report" "$work/$name-report.json"
 }
 
 # Every libcupti of this machine, for hiding them.
