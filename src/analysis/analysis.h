@@ -12,8 +12,8 @@ struct sc_analysis_options {
 
 /* ---- one process ---------------------------------------------------------------------------
  * Feed calls and ranges thread by thread or mixed: each thread's own order matters, threads' does not.
- * Traces (sc_analysis_read) and importers (sc_analysis_record, ...) use the same engine. Memory grows with the numbers of
- * threads and range paths (both limited), not with the number of records. */
+ * Traces (sc_analysis_read) and importers (sc_analysis_record, ...) use the same engine. Memory grows with the number of
+ * threads and, up to a limit, of range paths; not with the number of records. */
 struct sc_analysis;
 struct sc_analysis *sc_analysis_new(const struct sc_analysis_options *options) SC_NODISCARD;
 void sc_analysis_free(struct sc_analysis *analysis); /* accepts NULL */
@@ -24,7 +24,7 @@ struct sc_analysis_thread *sc_analysis_thread(struct sc_analysis *analysis, uint
 bool sc_analysis_thread_name(struct sc_analysis_thread *thread, const char *name, size_t length);
 
 /* What importers define before they use it in a record: a call's id (op SC_OP_NONE: asked by name) and a string's id.
- * Both are copied. False: out of memory, or an api id above 65535. */
+ * Both are copied. False: out of memory, an api id above 65535, or a string id of 4 million and more. */
 bool sc_analysis_api(struct sc_analysis *analysis, uint32_t id, enum sc_op op, const char *name);
 bool sc_analysis_string(struct sc_analysis *analysis, uint32_t id, const char *text, size_t length);
 

@@ -143,7 +143,7 @@ bool sc_analysis_api(struct sc_analysis *a, uint32_t id, enum sc_op op, const ch
 
 bool sc_analysis_string(struct sc_analysis *a, uint32_t id, const char *text, size_t length)
 {
-  char *copy = sc_strndup(text, length);
+  char *copy = id < STRINGS_MAX ? sc_strndup(text, length) : NULL;
   if (!copy)
     return false;
   while (a->text_count <= id) {

@@ -11,6 +11,7 @@
 #define STACK_MAX 1024        /* open push ranges of a thread; deeper ones are only counted */
 #define SPANS_MAX 256         /* open start/end ranges of a thread */
 #define COPIES_MAX 16         /* streams of a thread with copies that nobody has waited for */
+#define STRINGS_MAX (1u << 22) /* of importers */
 #define EARLY_MAX 256         /* ends of start/end ranges whose start comes later in the file */
 #define WHERE_MAX (1 + 8)     /* ranges of a sync that a later call still belongs to */
 #define NOTES_MAX 64          /* different notes of one trace that are shown */
@@ -104,7 +105,7 @@ struct sc_analysis {
   struct {
     uint64_t handle, end_ns;
   } early[EARLY_MAX];
-  size_t early_count, early_next;
+  size_t early_count; /* oldest first */
   uint64_t unbalanced, still_open, dropped_spans, crossed_spans, unknown_ends, nameless;
   struct note {
     uint32_t id; /* enum sc_note */

@@ -97,6 +97,10 @@ static bool warn_ranges(const struct sc_analysis *a, const char *label, struct s
   if (a->unbalanced)
     ok &= sc_findings_warn(f, "%s%" PRIu64 " range pops had no push on their thread: the ranges were opened before recording began, or on another thread.",
                            label, a->unbalanced);
+  uint64_t ends = a->unknown_ends + a->early_count;
+  if (ends)
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " start/end ranges were ended whose start is not in the trace: they were started before recording began.", label,
+                           ends);
   if (a->still_open)
     ok &= sc_findings_warn(f, "%s%" PRIu64 " ranges were still open at the end of the trace: their syncs are counted, but they are left out of minimum, "
                            "median and maximum.", label, a->still_open);

@@ -329,9 +329,7 @@ static bool find_law(const struct points *points, int64_t *slope, int64_t *inter
     return false;
   int64_t step = (int64_t)second->experts - (int64_t)first->experts;
   int64_t rise = (int64_t)second->per_layer_min - (int64_t)first->per_layer_min;
-  if (rise % step != 0)
-    return false;
-  *slope = rise / step;
+  *slope = rise / step; /* if that has a remainder, the second point does not fit */
   *intercept = (int64_t)first->per_layer_min - *slope * (int64_t)first->experts;
   return fits(points, *slope, *intercept);
 }

@@ -129,7 +129,8 @@ static uint64_t take_early_end(struct sc_analysis *a, uint64_t handle)
   for (size_t i = 0; i < a->early_count; ++i) {
     if (a->early[i].handle == handle) {
       uint64_t end_ns = a->early[i].end_ns;
-      a->early[i] = a->early[--a->early_count];
+      memmove(&a->early[i], &a->early[i + 1], (--a->early_count - i) * sizeof *a->early);
+      ++a->crossed_spans;
       return end_ns;
     }
   }
@@ -171,19 +172,18 @@ static void end_span(struct sc_analysis *a, struct sc_analysis_thread *t, const 
     return;
   /* Ended on another thread. A file holds its threads' records a chunk at a time: the starting thread may be ahead or behind
    * by about a chunk here. If ahead, its calls of that chunk have been taken in already. */
-  ++a->crossed_spans;
   for (struct sc_analysis_thread *other = a->threads; other; other = other->next) {
-    if (other->span_count && close_span_of(a, other, record->handle))
+    if (other->span_count && close_span_of(a, other, record->handle)) {
+      ++a->crossed_spans;
       return;
+    }
   }
-  if (a->early_count < EARLY_MAX) {
-    a->early_next = a->early_count++;
-  } else { /* the oldest is given up */
-    a->early_next = (a->early_next + 1) % EARLY_MAX;
+  if (a->early_count == EARLY_MAX) { /* the oldest is given up */
+    memmove(&a->early[0], &a->early[1], --a->early_count * sizeof *a->early);
     ++a->unknown_ends;
   }
-  a->early[a->early_next].handle = record->handle;
-  a->early[a->early_next].end_ns = record->time_ns;
+  a->early[a->early_count].handle = record->handle;
+  a->early[a->early_count++].end_ns = record->time_ns;
 }
 
 void sc_scope_range(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_range *record)

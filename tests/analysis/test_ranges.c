@@ -112,6 +112,20 @@ TEST(launches_belong_to_the_range_in_which_they_were_made)
   feed_close(&f);
 }
 
+TEST(submissions_without_a_call_belong_to_their_range_too)
+{
+  OPEN;
+  feed_push(&f, NULL, "a");
+  feed_submissions(&f, 3);
+  feed_pop(&f, NULL);
+  feed_push(&f, NULL, "b");
+  feed_pop(&f, NULL);
+  feed_end(&f);
+  assert_int_equal(feed_range(&f, "a")->total.submissions, 3);
+  assert_int_equal(feed_range(&f, "b")->total.submissions, 0);
+  feed_close(&f);
+}
+
 TEST(occurrences_have_minimum_median_and_maximum)
 {
   OPEN;
@@ -440,14 +454,26 @@ TEST(deep_nesting_is_gathered_and_pops_still_match)
   feed_push(&f, NULL, "top");
   for (unsigned i = 0; i < 3000; ++i)
     feed_push(&f, NULL, "deeper");
-  syncs(&f, 3);
-  for (unsigned i = 0; i < 3000; ++i)
+  syncs(&f, 2);
+  for (unsigned i = 0; i < 3000; ++i) {
+    if (i == 2900)
+      syncs(&f, 1); /* gathered, too: nested more than 64 deep still */
     feed_pop(&f, NULL);
+  }
   syncs(&f, 1);
   feed_pop(&f, NULL);
   syncs(&f, 1);
   feed_end(&f);
   range_is(&f, "top", 1, 4, 1);
+  const struct sc_range_findings *other = NULL;
+  for (size_t i = 0; i < f.process->range_count; ++i) {
+    if (strcmp(f.process->ranges[i].name, "(other ranges)") == 0)
+      other = &f.process->ranges[i];
+  }
+  assert_non_null(other); /* what is gathered inside itself is one occurrence */
+  assert_int_equal(other->occurrences, 1);
+  assert_int_equal(other->min, 3);
+  assert_int_equal(other->max, 3);
   assert_true(f.process->range_count < 100);
   assert_true(feed_warned(&f, "nested deeper"));
   assert_false(feed_warned(&f, "no push"));
@@ -535,6 +561,18 @@ TEST(a_span_ended_by_another_thread_read_earlier)
   feed_close(&f);
 }
 
+TEST(an_end_without_a_start_is_warned_of)
+{
+  OPEN;
+  for (uint64_t i = 1; i <= 300; ++i) /* more than are kept for a start that comes later in the file */
+    feed_stop(&f, i);
+  feed_start(&f, 300, NULL, "span"); /* one of them came */
+  feed_end(&f);
+  assert_true(feed_warned(&f, "299 start/end ranges were ended whose start is not in the trace"));
+  assert_true(feed_warned(&f, "1 start/end ranges were ended by another thread"));
+  feed_close(&f);
+}
+
 TEST(a_merged_wait_goes_to_the_span_of_its_first_call_alone)
 {
   OPEN;
@@ -613,6 +651,7 @@ int main(void)
       cmocka_unit_test(inclusive_and_self_counts),
       cmocka_unit_test(every_counter_goes_to_the_range),
       cmocka_unit_test(launches_belong_to_the_range_in_which_they_were_made),
+      cmocka_unit_test(submissions_without_a_call_belong_to_their_range_too),
       cmocka_unit_test(occurrences_have_minimum_median_and_maximum),
       cmocka_unit_test(medians_of_large_counts_are_exact_while_values_are_few),
       cmocka_unit_test(many_different_values_go_to_a_histogram),
@@ -635,6 +674,7 @@ int main(void)
       cmocka_unit_test(steps_may_be_start_end_ranges),
       cmocka_unit_test(a_span_ended_by_another_thread_read_later),
       cmocka_unit_test(a_span_ended_by_another_thread_read_earlier),
+      cmocka_unit_test(an_end_without_a_start_is_warned_of),
       cmocka_unit_test(a_merged_wait_goes_to_the_span_of_its_first_call_alone),
       cmocka_unit_test(too_many_open_spans_are_counted_as_not_followed),
       cmocka_unit_test(ranges_come_depth_first_parents_first),

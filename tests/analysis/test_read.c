@@ -272,6 +272,33 @@ static void damage_becomes_a_number_and_a_warning(void **state)
   free(bytes);
 }
 
+static void nothing_is_concluded_across_a_lost_chunk(void **state)
+{
+  (void)state;
+  struct make_trace *t = mt_new(0);
+  struct sc_writer_thread *a = mt_thread(t);
+  for (unsigned i = 0; i < 6000; ++i)
+    mt_call(t, a, "cudaStreamSynchronize_v3020", (struct mt_call){.start_ns = 1000 + i * 1000, .stream = S1});
+  size_t size;
+  unsigned char *bytes = mt_bytes(t, &size);
+  for (unsigned damaged = 0; damaged <= 1; ++damaged) {
+    if (damaged)
+      bytes[size / 2] ^= 0x10;
+    struct sc_reader *reader;
+    struct sc_findings *findings = sc_findings_new();
+    assert_int_equal(sc_reader_open_memory(bytes, size, "damaged.sctrace", &reader, NULL), SC_OK);
+    assert_int_equal(sc_analysis_read(reader, NULL, findings, NULL), SC_OK);
+    assert_int_equal(findings->lost_chunks, damaged);
+    /* The first synchronise, and the first after the gap, have none before them that would make them idle. */
+    const struct sc_counts *counts = &findings->processes[0].counts;
+    assert_int_equal(counts->syncs - counts->idle_syncs, 1 + damaged);
+    sc_findings_free(findings);
+    sc_reader_close(reader);
+  }
+  free(bytes);
+  mt_free(t);
+}
+
 static void two_traces_are_two_processes(void **state)
 {
   (void)state;
@@ -344,6 +371,7 @@ int main(void)
       cmocka_unit_test(notes_become_warnings_with_a_remedy),
       cmocka_unit_test(losses_become_numbers_and_a_warning),
       cmocka_unit_test(damage_becomes_a_number_and_a_warning),
+      cmocka_unit_test(nothing_is_concluded_across_a_lost_chunk),
       cmocka_unit_test(two_traces_are_two_processes),
       cmocka_unit_test(every_flipped_byte_is_survived),
   };

@@ -19,6 +19,7 @@ struct plan {
   bool between;      /* a sync between the layers */
   bool warm_up;
   bool uncertain;
+  bool tail_op;      /* an op of the layer itself, after its experts */
 };
 
 static struct sc_run run_of(const struct plan *plan)
@@ -72,6 +73,8 @@ static void masked_layer(struct feed *f, const struct plan *plan, unsigned layer
     feed_launches(f, 5);
     feed_pop(f, "synccount");
   }
+  if (plan->tail_op)
+    op(f, "any");
 }
 
 static void sorted_layer(struct feed *f, int extra)
@@ -216,6 +219,21 @@ static void by_op_and_by_expert_are_totals_over_the_forwards(void **state)
   for (size_t i = 0; i < SC_CLASS_COUNT; ++i)
     classes += run->counts.by_class[i];
   assert_true((double)classes == run->per_forward * (double)run->forwards);
+  feed_close(&f);
+}
+
+static void ops_outside_experts_belong_to_no_expert(void **state)
+{
+  (void)state;
+  struct feed f;
+  struct plan plan = {.variant = "masked", .experts = 2, .tokens = 7, .forwards = 2, .hit = {2, 2, 2}, .tail_op = true};
+  struct sc_run *run = count(&f, &plan);
+  assert_int_equal(run->outside_experts, 2 * LAYERS);
+  assert_int_equal(run->by_op[0].count, 2 * LAYERS * 3);
+  assert_int_equal(run->by_expert_op[0][0], 2 * LAYERS);
+  assert_int_equal(run->by_expert_op[1][0], 2 * LAYERS);
+  assert_int_equal(run->by_expert[1], 2 * LAYERS * 3);
+  assert_false(run->exact);
   feed_close(&f);
 }
 
@@ -647,6 +665,7 @@ int main(void)
       cmocka_unit_test(masked_counts_e_plus_two_hit),
       cmocka_unit_test(sorted_counts_one_whatever_e),
       cmocka_unit_test(by_op_and_by_expert_are_totals_over_the_forwards),
+      cmocka_unit_test(ops_outside_experts_belong_to_no_expert),
       cmocka_unit_test(warm_up_outside_forward_is_not_counted),
       cmocka_unit_test(launches_of_a_run_are_exact),
       cmocka_unit_test(a_wrong_probe_is_caught),
