@@ -408,14 +408,15 @@ static enum sc_status check_combine(struct check *c, enum sc_dtype dtype, uint32
   int32_t *chosen = random_choices(c, TOKENS, EXPERTS, k), *keys = host_buffer(c, n, sizeof *keys);
   int32_t *order = host_buffer(c, n, sizeof *order), *inverse = host_buffer(c, n, sizeof *inverse);
   uint32_t *hist = host_buffer(c, (size_t)sc_sort_tiles(n) * EXPERTS, sizeof *hist);
+  uint32_t *offsets = host_buffer(c, (size_t)sc_sort_tiles(n) * EXPERTS, sizeof *offsets);
   void *sorted_out = random_values(c, dtype, n * hidden, 1.0f), *expected = host_buffer(c, (size_t)TOKENS * hidden, size);
   float *weights = random_values(c, SC_F32, n, 1.0f);
   void *in, *in_inverse, *in_weights, *out;
-  if (!chosen || !keys || !order || !inverse || !hist || !sorted_out || !expected || !weights)
+  if (!chosen || !keys || !order || !inverse || !hist || !offsets || !sorted_out || !expected || !weights)
     return no_memory(err);
   sc_ref_sort_histogram(chosen, hist, n, EXPERTS);
-  sc_ref_sort_offsets(hist, hist, sc_sort_tiles(n), EXPERTS); /* one tile: in place is right */
-  sc_ref_sort_scatter(chosen, hist, keys, order, inverse, n, EXPERTS);
+  sc_ref_sort_offsets(hist, offsets, sc_sort_tiles(n), EXPERTS);
+  sc_ref_sort_scatter(chosen, offsets, keys, order, inverse, n, EXPERTS);
   sc_ref_combine(dtype, sorted_out, inverse, weights, expected, TOKENS, k, hidden);
   SC_TRY(device_buffer(c, sorted_out, n * hidden * size, &in, err));
   SC_TRY(device_buffer(c, inverse, n * sizeof *inverse, &in_inverse, err));
