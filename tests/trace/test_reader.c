@@ -104,8 +104,8 @@ static struct outcome read_bytes(const struct file *original, const unsigned cha
       break;
     assert_true(++outcome.batches <= size / SC_TRACE_SLOT); /* never more batches than slots */
     outcome.lost += batch.lost;
-    for (size_t i = 0; i < batch.size; i++)
-      sum += batch.bytes[i];
+    for (size_t i = 0; i < batch.size; i += sizeof sum)
+      sum += *(const uint64_t *)(const void *)(batch.bytes + i);
     sink += sum;
     while ((head = sc_batch_next(&batch, &offset))) {
       const struct sc_record_call *call = (const void *)head, *same;
