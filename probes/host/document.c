@@ -34,8 +34,8 @@ static json_t *run_json(const struct sc_session *s, const struct sc_result *r)
 {
   const struct sc_options *o = s->options;
   const char *not_comparable = sc_not_comparable(&s->model);
-  json_t *hit = json_array();
-  for (uint32_t layer = 0; layer < s->model.layers; layer++)
+  json_t *hit = r->forwards > 0 ? json_array() : json_null(); /* not measured is not 0 */
+  for (uint32_t layer = 0; r->forwards > 0 && layer < s->model.layers; layer++)
     json_array_append_new(hit, json_integer(r->hit[layer]));
   json_t *run = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:I, s:o, s:i, s:o, s:o, s:o}", "variant",
                           r->variant->name, "experts", (int)r->point.experts, "tokens", (int)r->point.tokens, "top_k",

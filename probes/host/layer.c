@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the variants share: routing, the expert, a forward, and hits read afterwards. */
+ * What the variants share: routing, the expert, a forward, and hits read afterwards.
+ *
+ * SC_PROBE_WRONG == 4 builds a probe that takes each expert's gate for its up projection: verification must catch it. */
 #include <stdlib.h>
 
 #include "host/variants.h"
+
+#if defined SC_PROBE_WRONG && SC_PROBE_WRONG == 4
+enum { GATE = SC_MATRIX_UP, UP = SC_MATRIX_GATE };
+#else
+enum { GATE = SC_MATRIX_GATE, UP = SC_MATRIX_UP };
+#endif
 
 enum sc_status sc_layer_route(const struct sc_point *point, uint32_t layer, struct sc_error *err)
 {
@@ -26,11 +34,11 @@ enum sc_status sc_layer_expert(const struct sc_point *point, uint32_t layer, uin
 {
   const struct sc_model *m = point->model;
   const struct sc_shape *s = &m->shape;
-  SC_TRY(sc_gpu_gemm(m->gpu, s->dtype, rows, s->intermediate, s->hidden, in, sc_model_matrix(m, SC_MATRIX_GATE, layer, expert),
-                     m->gate_out, false, err));
+  SC_TRY(sc_gpu_gemm(m->gpu, s->dtype, rows, s->intermediate, s->hidden, in,
+                     sc_model_matrix(m, (enum sc_matrix)GATE, layer, expert), m->gate_out, false, err));
   if (s->gated)
-    SC_TRY(sc_gpu_gemm(m->gpu, s->dtype, rows, s->intermediate, s->hidden, in, sc_model_matrix(m, SC_MATRIX_UP, layer, expert),
-                       m->up_out, false, err));
+    SC_TRY(sc_gpu_gemm(m->gpu, s->dtype, rows, s->intermediate, s->hidden, in,
+                       sc_model_matrix(m, (enum sc_matrix)UP, layer, expert), m->up_out, false, err));
   SC_TRY(sc_launch_activate(m->gpu, s->dtype, m->gate_out, m->up_out, m->activation_out, rows * s->intermediate,
                             &s->activation, err));
   return sc_gpu_gemm(m->gpu, s->dtype, rows, s->hidden, s->intermediate, m->activation_out,

@@ -2,8 +2,8 @@
  * The masked loop with PyTorch's host behaviour: for each expert, `if mask.any()` waits for one byte; a hit one then waits for
  * the counts of nonzero (rows) and of the boolean-mask index (weights). E + 2 * hit syncs a layer.
  *
- * SC_PROBE_WRONG builds probes that tests must catch: 1 reads `any` of the last layer's expert 0 twice, 2 trusts what the
- * warm-up learned of layer 0's expert 0 instead of waiting. */
+ * SC_PROBE_WRONG builds probes that tests must catch: 1 reads `any` of the last layer's expert 0 twice, 2 trusts what it once
+ * learned of layer 0's expert 0 instead of waiting. */
 #include "host/variants.h"
 
 #ifndef SC_PROBE_WRONG
@@ -39,11 +39,10 @@ static enum sc_status expert_any(const struct sc_point *point, uint32_t layer, u
   SC_TRY(sc_launch_mask_equal(m->gpu, sc_model_chosen(m, layer), m->mask, choices, (int32_t)expert, err));
   SC_TRY(sc_launch_mask_any(m->gpu, m->mask, m->any, choices, err));
 #if SC_PROBE_WRONG == 2
-  /* What expert 0 of layer 0 said in the forward before, valid for this point alone. */
+  /* An expert that fewer tokens hit is hit by more: points share their first tokens. */
   const bool trusted = layer == 0 && expert == 0;
-  const uint64_t here = (uint64_t)point->experts << 32 | (uint64_t)point->tokens << 2 | 1;
-  if (trusted && (m->hit_known & ~UINT64_C(2)) == here) {
-    *any = (m->hit_known & 2) != 0;
+  if (trusted && m->known_experts == point->experts && m->known_hit && m->known_tokens <= point->tokens) {
+    *any = true;
     return SC_OK;
   }
 #endif
@@ -53,8 +52,11 @@ static enum sc_status expert_any(const struct sc_point *point, uint32_t layer, u
   if (layer + 1 == m->layers && expert == 0)
     SC_TRY(read_back(m, m->host_any, m->any, 1, err));
 #elif SC_PROBE_WRONG == 2
-  if (trusted)
-    point->model->hit_known = here | (*any ? 2 : 0);
+  if (trusted) {
+    point->model->known_experts = point->experts;
+    point->model->known_tokens = point->tokens;
+    point->model->known_hit = *any;
+  }
 #endif
   return SC_OK;
 }

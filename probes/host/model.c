@@ -180,6 +180,8 @@ enum sc_status sc_model_open(struct sc_model *model, const struct sc_gpu *gpu, c
   SC_CUDA(cudaMalloc(&model->memory, plan.bytes));
   plan = (struct plan){.base = model->memory};
   lay_out(model, &plan);
+  /* Scratch starts at the logits. Nothing depends on the zeros; they keep copies of unused rows defined. */
+  SC_CUDA(cudaMemsetAsync(model->logits, 0, (size_t)(plan.base + plan.bytes - (char *)model->logits), gpu->stream));
   SC_TRY(open_host_side(model, err));
   return fill_weights(model, err);
 }

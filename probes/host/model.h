@@ -40,7 +40,8 @@ struct sc_model {
   uint8_t *host_any; /* pinned */
   int32_t *host_count;
   int64_t *host_bounds; /* ordinary memory: the copy into it is pageable, as PyTorch's tolist() is */
-  uint64_t hit_known;   /* only in a wrong probe: see masked.c */
+  uint32_t known_experts, known_tokens; /* only in a wrong probe: see masked.c */
+  bool known_hit;
 
   char (*layer_names)[24], (*expert_names)[24];
 };
