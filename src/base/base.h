@@ -87,7 +87,7 @@ bool sc_match(const char *pattern, const char *text);
  * A NaN is "not measured". Returns buf. */
 #define SC_TIME_TEXT 24
 char *sc_format_time_us(double us, char buf[static SC_TIME_TEXT]);
-/* Copies text for a terminal or Markdown: control characters and invalid UTF-8 become \xNN. */
+/* Copies text for a terminal or Markdown: control characters, bidirectional ones and invalid UTF-8 become \xNN. */
 void sc_buf_put_printable(struct sc_buf *buf, const char *text, size_t n);
 /* Number of bytes of the valid UTF-8 sequence at text (1..4), 0 if invalid. n: bytes that remain. */
 size_t sc_utf8_length(const char *text, size_t n);

@@ -176,6 +176,17 @@ size_t sc_utf8_length(const char *text, size_t n)
   return length;
 }
 
+/* U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069: they turn the direction of the text around them, or break its line. */
+static bool steers_text(const char *text, size_t length)
+{
+  const unsigned char *s = (const unsigned char *)text;
+  if (length != 3 || s[0] != 0xe2)
+    return false;
+  if (s[1] == 0x80)
+    return s[2] == 0x8e || s[2] == 0x8f || (s[2] >= 0xa8 && s[2] <= 0xae);
+  return s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9;
+}
+
 void sc_buf_put_printable(struct sc_buf *buf, const char *text, size_t n)
 {
   for (size_t i = 0; i < n;) {
@@ -183,6 +194,7 @@ void sc_buf_put_printable(struct sc_buf *buf, const char *text, size_t n)
     unsigned char first = (unsigned char)text[i];
     /* C1 control characters (U+0080..U+009F) steer some terminals too. */
     bool control = first < 0x20 || first == 0x7f || (length == 2 && first == 0xc2 && (unsigned char)text[i + 1] < 0xa0);
+    control |= steers_text(text + i, length);
     if (length == 0 || control) {
       for (size_t k = 0; k < (length ? length : 1); ++k)
         sc_buf_printf(buf, "\\x%02x", (unsigned char)text[i + k]);

@@ -94,6 +94,16 @@ static void printable_text_escapes_control_and_invalid_bytes(void **state)
   sc_buf_free(&buf);
 }
 
+static void printable_escapes_what_turns_text_around(void **state)
+{
+  (void)state;
+  struct sc_buf buf = {0};
+  const char text[] = "a\xe2\x80\xae" "b\xe2\x81\xa6" "c\xe2\x80\xa9" "d\xe2\x80\xa6"; /* the last one is an ellipsis */
+  sc_buf_put_printable(&buf, text, sizeof text - 1);
+  assert_string_equal(buf.data, "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6c\\xe2\\x80\\xa9d\xe2\x80\xa6");
+  sc_buf_free(&buf);
+}
+
 static void utf8_lengths_follow_the_standard(void **state)
 {
   (void)state;
@@ -115,6 +125,7 @@ int main(void)
       cmocka_unit_test(patterns_match_whole_strings),
       cmocka_unit_test(times_have_sensible_digits_and_units),
       cmocka_unit_test(printable_text_escapes_control_and_invalid_bytes),
+      cmocka_unit_test(printable_escapes_what_turns_text_around),
       cmocka_unit_test(utf8_lengths_follow_the_standard),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
