@@ -35,7 +35,7 @@ struct sc_field {
   char *text;  /* TEXT */
   double number;
   bool boolean;
-  char *line;  /* what a person reads, NULL: "key: value" */
+  char *line;  /* what a person reads, NULL: "key: value", "": nothing, another field's line says it */
 };
 
 struct sc_ruler_row {

@@ -84,7 +84,7 @@ static bool in_group(const struct sc_field *field, const char *group)
 static void put_key(struct sc_buf *line, const char *key)
 {
   static const char *const spellings[] = {"CPU",  "CPUs", "GPU", "NUMA", "CUDA", "CUPTI",
-                                          "PCIe", "SM",   "MIG", "MPS",  "WSL"};
+                                          "PCIe", "SM",   "MIG", "MPS",  "WSL",  "SMT"};
   size_t from = line->len;
 
   sc_put_prose(line, key);
@@ -101,10 +101,37 @@ static void put_key(struct sc_buf *line, const char *key)
   }
 }
 
+static bool is_bytes(const struct sc_field *field)
+{
+  size_t n = strlen(field->key);
+
+  return field->kind == SC_FIELD_NUMBER && n > 6 && strcmp(field->key + n - 6, "_bytes") == 0;
+}
+
+/* Bytes as people say them; JSON has every one of them. */
+static void put_number_field(struct sc_buf *line, const struct sc_field *field)
+{
+  static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = field->number;
+  size_t unit = 0;
+
+  if (isnan(value)) {
+    sc_buf_puts(line, "not known");
+  } else if (is_bytes(field)) {
+    for (; fabs(value) >= 1024 && unit + 1 < SC_COUNTOF(units); unit++)
+      value /= 1024;
+    sc_buf_printf(line, "%.4g %s", value, units[unit]);
+  } else {
+    sc_buf_printf(line, value == floor(value) && fabs(value) < 1e15 ? "%.0f" : "%.4g", value);
+  }
+}
+
 static void field_line(struct sc_doc *doc, const struct sc_field *field)
 {
   struct sc_buf line = {0};
 
+  if (field->line && !*field->line)
+    return; /* told by another field's line */
   if (field->line) {
     sc_put_prose(&line, field->line);
     sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
@@ -116,16 +143,12 @@ static void field_line(struct sc_doc *doc, const struct sc_field *field)
   }
   /* The device's name stands among the host's facts: "name" alone would not say whose. */
   put_key(&line, strcmp(field->group, "device") == 0 && strcmp(field->key, "name") == 0 ? "device" : field->key);
+  if (is_bytes(field) && !line.failed)
+    line.len -= strlen("_bytes"); /* the value names the unit */
   sc_buf_puts(&line, ": ");
   switch (field->kind) {
   case SC_FIELD_TEXT: sc_put_prose(&line, field->text); break;
-  case SC_FIELD_NUMBER:
-    if (isnan(field->number))
-      sc_buf_puts(&line, "not known");
-    else
-      sc_buf_printf(&line, field->number == floor(field->number) && fabs(field->number) < 1e15 ? "%.0f" : "%.4g",
-                    field->number);
-    break;
+  case SC_FIELD_NUMBER: put_number_field(&line, field); break;
   case SC_FIELD_BOOL: sc_buf_puts(&line, field->boolean ? "yes" : "no"); break;
   case SC_FIELD_NULL: sc_buf_puts(&line, "not known"); break;
   }

@@ -125,9 +125,13 @@ static void state_lines(struct sc_doc *doc, const struct sc_process *p)
     struct sc_buf line = {0};
 
     sc_put_count(&line, p->steps);
-    sc_buf_printf(&line, " step%s (", sc_plural(p->steps));
-    sc_put_count(&line, p->warmup);
-    sc_buf_puts(&line, " of warm-up left out): ");
+    sc_buf_printf(&line, " step%s", sc_plural(p->steps));
+    if (p->warmup) {
+      sc_buf_puts(&line, " (");
+      sc_put_count(&line, p->warmup);
+      sc_buf_puts(&line, " of warm-up left out)");
+    }
+    sc_buf_puts(&line, ": ");
     sc_put_count(&line, p->step_min);
     if (p->step_max != p->step_min) {
       sc_buf_puts(&line, " to ");
@@ -147,9 +151,38 @@ static void state_lines(struct sc_doc *doc, const struct sc_process *p)
 
 /* ---- threads ------------------------------------------------------------------------------------ */
 
+/* A thread that made no call that matters is noise to people; JSON has it. */
+static bool thread_is_silent(const struct sc_thread_findings *t)
+{
+  return !t->syncs && !t->launches && !t->poll_waits;
+}
+
+static void thread_row(struct sc_doc *doc, const struct sc_thread_findings *t, bool simulated)
+{
+  struct sc_buf name = {0}, syncs = {0}, wait = {0}, polls = {0}, launches = {0};
+
+  sc_doc_row(doc, 0);
+  sc_doc_cell(doc, SC_TONE_PLAIN, "%llu", (unsigned long long)t->tid);
+  if (t->name)
+    sc_put_name(&name, t->name, 24);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &name);
+  sc_put_count(&syncs, t->syncs);
+  sc_doc_cell_take(doc, SC_TONE_STRONG, &syncs);
+  sc_put_time(&wait, simulated || !t->syncs ? NAN : t->wait_us);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &wait);
+  sc_put_count(&polls, t->poll_waits);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &polls);
+  sc_put_count(&launches, t->launches);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &launches);
+}
+
 static void threads_table(struct sc_doc *doc, const struct sc_process *p, bool simulated)
 {
-  if (!p->thread_count)
+  size_t rows = 0;
+
+  for (size_t i = 0; i < p->thread_count; i++)
+    rows += !thread_is_silent(&p->threads[i]);
+  if (!rows)
     return;
   sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
   sc_doc_table(doc, 1);
@@ -159,28 +192,15 @@ static void threads_table(struct sc_doc *doc, const struct sc_process *p, bool s
   sc_doc_column(doc, true, "wait");
   sc_doc_column(doc, true, "poll waits");
   sc_doc_column(doc, true, "launches");
-  for (size_t i = 0; i < p->thread_count && i < THREAD_ROWS; i++) {
-    const struct sc_thread_findings *t = &p->threads[i];
-    struct sc_buf name = {0}, syncs = {0}, wait = {0}, polls = {0}, launches = {0};
-
-    sc_doc_row(doc, 0);
-    sc_doc_cell(doc, SC_TONE_PLAIN, "%llu", (unsigned long long)t->tid);
-    if (t->name)
-      sc_put_name(&name, t->name, 24);
-    sc_doc_cell_take(doc, SC_TONE_PLAIN, &name);
-    sc_put_count(&syncs, t->syncs);
-    sc_doc_cell_take(doc, SC_TONE_STRONG, &syncs);
-    sc_put_time(&wait, simulated ? NAN : t->wait_us);
-    sc_doc_cell_take(doc, SC_TONE_PLAIN, &wait);
-    sc_put_count(&polls, t->poll_waits);
-    sc_doc_cell_take(doc, SC_TONE_PLAIN, &polls);
-    sc_put_count(&launches, t->launches);
-    sc_doc_cell_take(doc, SC_TONE_PLAIN, &launches);
+  for (size_t i = 0, shown = 0; i < p->thread_count && shown < THREAD_ROWS; i++) {
+    if (thread_is_silent(&p->threads[i]))
+      continue;
+    thread_row(doc, &p->threads[i], simulated);
+    shown++;
   }
   sc_doc_table_end(doc);
-  if (p->thread_count > THREAD_ROWS)
-    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more threads; JSON has them all.",
-               p->thread_count - THREAD_ROWS);
+  if (rows > THREAD_ROWS)
+    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more threads; JSON has them all.", rows - THREAD_ROWS);
 }
 
 /* ---- the tree of ranges ----------------------------------------------------------------------------

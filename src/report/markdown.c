@@ -32,7 +32,7 @@ static const char *escape_of(char byte)
   }
 }
 
-/* What GitHub would turn into a link, a mention or a reference; outside of code a space without width keeps it apart. */
+/* What GitHub would make a link, a mention or a reference; outside of code a space without width keeps it apart. */
 static const char *link_escape(const char *text, size_t i, bool in_code)
 {
   if (text[i] == ':' && text[i + 1] == '/' && text[i + 2] == '/')

@@ -237,7 +237,7 @@ static enum sc_status put_block(const struct text_writer *w, const struct sc_blo
   case SC_BLOCK_HEADING:
   case SC_BLOCK_FOLD:
     sc_out_puts(w->out, "\n");
-    put_wrapped(w, SC_TONE_STRONG, block->text, "", 0);
+    put_wrapped(w, SC_TONE_STRONG, block->text, "", 2);
     break;
   case SC_BLOCK_LINE: put_wrapped(w, block->tone, block->text, "", 2); break;
   case SC_BLOCK_ITEM: put_wrapped(w, block->tone, block->text, "  ", 4); break;

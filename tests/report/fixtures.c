@@ -413,6 +413,8 @@ struct sc_findings *fixture_process(void)
   p->counts.by_class[SC_CLASS_PAGEABLE] = 2;
   add_thread(p, 4242, "python", 3840);
   add_thread(p, 4250, "pt_autograd_0", 2);
+  add_thread(p, 4251, "silent", 0);
+  p->threads[2].poll_waits = 0;
   add_range(p, "forward", NULL, 0, 40, 96, 0);
   for (int layer = 0; layer < LAYERS; layer++)
     add_layer_ranges(p, layer, 4);

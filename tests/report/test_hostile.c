@@ -31,6 +31,7 @@ static const char *const names[] = {
     "\x01marker\x02 and \x03 again \x01",
     "bad \xff\xfe utf8 \xc3( \xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80 end\xe2\x82",
     "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e \xf0\x9f\x98\x80 \302\23331m C1",
+    "turned \xe2\x80\xae around \xe2\x81\xa6 \xe2\x80\xa8 here",
     "%s%n%d%%",
     "@everyone #1 https://example.com www.example.com :smile: $x$",
     "- 1. + * > ===\n---",

@@ -305,6 +305,27 @@ static void the_ruler_alone_looks_whole(void **state)
   sc_findings_free(f);
 }
 
+static void facts_read_like_facts(void **state)
+{
+  struct sc_findings *f = fixture_ruler();
+  char *text;
+
+  (void)state;
+  assert_true(sc_findings_number(f, "device", "total_memory_bytes", 150754820096.0, NULL));
+  assert_true(sc_findings_number(f, "host.pcie", "width", 16, "")); /* said by another field's line */
+  text = text_of(f);
+  assert_says(text, "\n  total memory: 140.4 GiB\n");
+  assert_silent(text, "PCIe width");
+  assert_says(text, "\n  PCIe generation: 5\n");
+  assert_says(text, "\n  MPS: no\n  governor: not known\n");
+  free(text);
+  text = render(f, "json", NULL);
+  assert_says(text, "\"total_memory_bytes\": 150754820096");
+  assert_says(text, "\"width\": 16");
+  free(text);
+  sc_findings_free(f);
+}
+
 static void quiet_is_the_answer_and_what_makes_it_doubtful(void **state)
 {
   struct sc_findings *f = fixture_lost();
@@ -321,6 +342,21 @@ static void quiet_is_the_answer_and_what_makes_it_doubtful(void **state)
 }
 
 /* ---- processes ------------------------------------------------------------------------------------ */
+
+static void long_lists_end_with_what_was_left_out(void **state)
+{
+  struct sc_findings *f = fixture_process();
+  struct sc_process *p = &f->processes[0];
+  char *text;
+
+  (void)state;
+  for (size_t i = 0; i < p->range_count; i++) /* no two siblings are alike any more */
+    p->ranges[i].total.syncs += i;
+  text = text_of(f);
+  assert_says(text, "\nand 57 more ranges; JSON has them all.\n"); /* 1 + 8 * 17 of them, 80 are shown */
+  free(text);
+  sc_findings_free(f);
+}
 
 static void equal_ranges_stand_in_one_row(void **state)
 {
@@ -389,6 +425,7 @@ static void what_is_beside_the_count_is_listed(void **state)
   assert_says(text, "  3 poll waits, 1 uncertain, 0 failed, 2 lifecycle: listed, not in the count\n");
   assert_says(text, "Process 4242 on gpu-1, rank 3: python train.py --epochs 1\n");
   assert_says(text, "  4250  pt_autograd_0      2  14.0 us           1        40\n");
+  assert_silent(text, "silent"); /* a thread without syncs, launches and polls */
   assert_says(text, "forward model/moe.py:163");
   assert_says(text, "40 steps (2 of warm-up left out): 96 syncs each");
   free(text);
@@ -486,7 +523,9 @@ int main(void)
       cmocka_unit_test(costs_that_could_not_be_fitted_have_no_section),
       cmocka_unit_test(calls_beside_the_count_of_a_run_are_named),
       cmocka_unit_test(the_ruler_alone_looks_whole),
+      cmocka_unit_test(facts_read_like_facts),
       cmocka_unit_test(quiet_is_the_answer_and_what_makes_it_doubtful),
+      cmocka_unit_test(long_lists_end_with_what_was_left_out),
       cmocka_unit_test(equal_ranges_stand_in_one_row),
       cmocka_unit_test(a_range_that_differs_has_its_own_row),
       cmocka_unit_test(a_range_that_never_ended_is_not_zero_syncs),
