@@ -3,7 +3,7 @@
  *
  * A file is a sequence of slots of header.slot_size bytes. Slot 0 holds struct sc_trace_header and
  * struct sc_trace_live. Every later chunk starts at a slot boundary and is a whole number of
- * slots. A slot of zeros (a growth that was never used) is skipped. All integers little-endian.
+ * slots. A slot that begins with four zero bytes is unused. All integers little-endian.
  *
  * A thread writes into its home, a chunk that is mapped into the process. Homes grow (4, 16, then 64 KiB), so that a
  * program of thousands of short-lived threads does not leave 64 KiB for each. A full home of 64 KiB is appended to the
@@ -19,7 +19,7 @@
 #define SC_TRACE_SLOT 4096u           /* the smallest slot; a writer on a machine with larger pages uses the page size */
 #define SC_TRACE_SLOT_MAX 65536u
 #define SC_TRACE_CHUNK 65536u         /* what a writer's chunks grow to */
-#define SC_TRACE_CHUNK_MAX 262144u     /* no chunk of any kind is larger */
+#define SC_TRACE_CHUNK_MAX 262144u    /* no chunk of any kind is larger */
 #define SC_TRACE_UNIT 64u             /* records are whole multiples of this */
 #define SC_TRACE_STRING_MAX 16384u    /* longer names are cut, SC_STRING_CUT is set */
 #define SC_TRACE_SUFFIX ".sctrace"
@@ -35,7 +35,7 @@ struct sc_trace_header { /* 256 bytes, written once, then never changed */
   uint16_t version_min; /* the oldest reader version that can read it */
   uint32_t header_size; /* sizeof(struct sc_trace_header) of the writer; struct sc_trace_live follows there */
   uint32_t slot_size;   /* a power of two, SC_TRACE_SLOT to SC_TRACE_SLOT_MAX */
-  uint32_t checksum; /* low 32 bits of XXH3_64bits over header_size bytes with this field 0 */
+  uint32_t checksum;    /* low 32 bits of XXH3_64bits over header_size bytes with this field 0 */
   uint32_t flags;    /* enum sc_trace_header_flag */
   uint32_t pid, ppid;
   uint32_t reserved0;
