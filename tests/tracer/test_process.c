@@ -331,7 +331,7 @@ static void test_refusing_driver_is_named(void **state) {
 
 static void test_missing_cupti_is_named(void **state) {
   (void)state;
-  assert_exit(run_with(HIDE ":" TRACER, SETTINGS("SYNCCOUNT_CUPTI=/nowhere/libcupti.so.13"), SETTINGS(VICTIM, "sync", "5")), 0);
+  assert_exit(run_with(TRACER ":" HIDE, SETTINGS("SYNCCOUNT_CUPTI=/nowhere/libcupti.so.13"), SETTINGS(VICTIM, "sync", "5")), 0);
   struct trace *trace = only_trace();
   assert_int_equal(trace->calls, 0);
   assert_int_equal(trace->note, SC_NOTE_NO_CUPTI);
