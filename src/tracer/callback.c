@@ -29,18 +29,18 @@
 
 static const struct sc_cupti *cupti;
 static const struct sc_watch_table *table;
-static bool late;
+static _Atomic bool late; /* memory was allocated before we could see it */
 static _Atomic bool imports; /* memory whose making was not seen has come in */
 static _Atomic bool sleeping[256]; /* by device: waiting sleeps. NO_DEVICE: set before there was a context, holds for all */
 
 void sc_callback_prepare(const struct sc_cupti *with, const struct sc_watch_table *watched, bool is_late) {
   cupti = with;
   table = watched;
-  late = is_late;
+  atomic_store_explicit(&late, is_late, memory_order_relaxed);
 }
 
 static struct sc_memory_view view(void) {
-  return (struct sc_memory_view){ .late = late, .imports = atomic_load_explicit(&imports, memory_order_relaxed) };
+  return (struct sc_memory_view){ .late = atomic_load_explicit(&late, memory_order_relaxed), .imports = atomic_load_explicit(&imports, memory_order_relaxed) };
 }
 
 static uint8_t device_of(struct sc_thread *thread, const CUpti_CallbackData *data) {
@@ -414,6 +414,8 @@ static void exit_call(struct sc_thread *thread, const struct sc_watch *watch, co
 }
 
 static void on_resource(uint32_t cbid, const CUpti_ResourceData *data) {
+  if (cbid == CUPTI_CBID_RESOURCE_CU_INIT_FINISHED) /* CUDA was not in use before us, whoever called us */
+    atomic_store_explicit(&late, false, memory_order_relaxed);
   if (cbid != CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING || data == NULL)
     return;
   struct sc_thread *thread = sc_thread_enter();

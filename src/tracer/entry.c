@@ -33,14 +33,15 @@ __attribute__((constructor)) static void preloaded(void) {
   errno = saved;
 }
 
-/* The driver calls InitializeInjection from inside cuInit. Anybody else who calls it comes late. */
+/* The driver calls InitializeInjection from inside cuInit. Anybody else who calls it comes late, unless CUPTI tells us afterwards
+ * that cuInit has only just finished (callback.c). */
 static bool called_by_driver(const void *caller) {
   Dl_info info;
   if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
     return false;
   const char *slash = strrchr(info.dli_fname, '/');
   const char *name = slash != NULL ? slash + 1 : info.dli_fname;
-  return strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libcuda-", 8) == 0 || strncmp(name, "libnvidia-", 10) == 0 || strncmp(name, "libnvcuda", 9) == 0;
+  return (strncmp(name, "libcuda", 7) == 0 && strncmp(name, "libcudart", 9) != 0) || strncmp(name, "libnvidia-", 10) == 0;
 }
 
 /* Always 1: whatever happened to us, the program goes on. */

@@ -22,7 +22,10 @@
 #include "tracer/thread.h"
 #include "tracer/watch.h"
 
-#define CONTEXT_DESTROY_STARTING 2 /* CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING */
+enum { /* CUPTI_CBID_RESOURCE_... */
+  CONTEXT_DESTROY_STARTING = 2,
+  CU_INIT_FINISHED = 5,
+};
 #define NAMES_TRIED 1000
 
 enum state {
@@ -151,6 +154,7 @@ static void enable_all(struct sc_writer_thread *thread) {
     }
   /* So that memory of a context that goes is forgotten; without it a reset is still seen by its name. */
   (void)cupti.enable(1, cupti.subscriber, SC_DOMAIN_RESOURCE, CONTEXT_DESTROY_STARTING);
+  (void)cupti.enable(1, cupti.subscriber, SC_DOMAIN_RESOURCE, CU_INIT_FINISHED);
   if (refused > 0) {
     char note[700];
     (void)snprintf(note, sizeof(note), "cuptiEnableCallback refused %u of the watched calls (first: %s); they are not counted", refused, first);
@@ -186,6 +190,7 @@ static bool begin_tracing(struct sc_writer_thread *thread, const void *simulated
 }
 
 static void start(bool late) {
+  uint64_t began = sc_clock_mono_ns();
   struct sc_error err = { .status = SC_OK };
   const void *simulated = NULL;
   sc_tracer_options_read(&options);
@@ -206,6 +211,7 @@ static void start(bool late) {
     put_note(thread, SC_NOTE_TEXT, options.complaint);
   bool tracing = begin_tracing(thread, simulated, late);
   sc_writer_thread_end(thread);
+  __atomic_fetch_add(&sc_writer_live(writer)->overhead_ns, sc_clock_mono_ns() - began, __ATOMIC_RELAXED);
   atomic_store_explicit(&state, tracing ? STATE_TRACING : STATE_FAILED, memory_order_relaxed);
   (void)atexit(at_exit);
 }

@@ -87,6 +87,11 @@ static void callback(const struct harness_call *call, CUpti_ApiCallbackSite site
 void harness_enter(const struct harness_call *call) { callback(call, CUPTI_API_ENTER, NULL); }
 void harness_exit(const struct harness_call *call, int status) { callback(call, CUPTI_API_EXIT, &status); }
 
+void harness_resource(uint32_t cbid) {
+  CUpti_ResourceData data = { .context = (CUcontext)&context_object };
+  sc_callback(NULL, SC_DOMAIN_RESOURCE, cbid, &data);
+}
+
 void harness_do(int domain, uint32_t cbid, const char *name, const void *params, int status) {
   struct harness_call call = { .domain = domain, .cbid = cbid, .name = name, .params = params, .correlation = ++last_correlation };
   harness_enter(&call);

@@ -28,6 +28,9 @@ void harness_exit(const struct harness_call *call, int status);
 /* Both, with a correlation id of its own. */
 void harness_do(int domain, uint32_t cbid, const char *name, const void *params, int status);
 
+/* A callback of the resource domain about the harness's context. */
+void harness_resource(uint32_t cbid);
+
 #define PARAMS(call, ...) (&(call##_params){ __VA_ARGS__ })
 #define RT_ID(call) SC_DOMAIN_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_##call, #call
 #define DR_ID(call) SC_DOMAIN_DRIVER, CUPTI_DRIVER_TRACE_CBID_##call, #call

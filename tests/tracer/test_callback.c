@@ -357,6 +357,17 @@ static void test_context_reset_forgets_its_memory(void **state) {
   assert_int_equal(SC_CALL_DST(&call), SC_MEMORY_PAGEABLE);
 }
 
+static void test_destroyed_context_takes_its_memory(void **state) {
+  (void)state;
+  pinned_alloc(pinned, sizeof(pinned));
+  harness_resource(CUPTI_CBID_RESOURCE_CONTEXT_CREATED);
+  struct sc_record_call call = copy_async(pinned, device, cudaMemcpyDeviceToHost);
+  assert_int_equal(SC_CALL_DST(&call), SC_MEMORY_PINNED);
+  harness_resource(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
+  call = copy_async(pinned, device, cudaMemcpyDeviceToHost);
+  assert_int_equal(SC_CALL_DST(&call), SC_MEMORY_PAGEABLE);
+}
+
 static void test_2d_3d_and_array_copies(void **state) {
   (void)state;
   struct cudaMemcpy3DParms cube = { .srcPtr = { .ptr = device }, .dstPtr = { .ptr = pageable }, .extent = { 4, 5, 6 }, .kind = cudaMemcpyDeviceToHost };
@@ -523,7 +534,7 @@ int main(void) {
     T(test_registered_memory_is_pinned_until_unregistered), T(test_failed_allocation_and_failed_free_change_nothing), T(test_managed_memory_is_known),
     T(test_default_direction_comes_from_the_allocations), T(test_free_of_null_and_of_pool_memory_is_flagged),
     T(test_freed_address_may_be_reused_before_the_free_returns), T(test_mapped_virtual_memory_has_its_handles_kind),
-    T(test_context_reset_forgets_its_memory), T(test_2d_3d_and_array_copies), T(test_array_elements_have_their_size), T(test_driver_memset_counts_bytes),
+    T(test_context_reset_forgets_its_memory), T(test_destroyed_context_takes_its_memory), T(test_2d_3d_and_array_copies), T(test_array_elements_have_their_size), T(test_driver_memset_counts_bytes),
 #if CUDART_VERSION >= 13000
     T(test_batch_is_recorded_as_its_blocking_copy),
 #endif

@@ -299,6 +299,12 @@ static void test_range_opened_before_cuda_starts_is_recorded(void **state) {
   assert_string_equal(trace->range, "early");
 }
 
+static void test_late_start_is_marked(void **state) {
+  (void)state;
+  assert_exit(RUN(NULL, "late"), 0);
+  assert_int_equal(only_trace()->flags, SC_TRACE_LATE);
+}
+
 /* ---- what prevents tracing ------------------------------------------------------------------------------------------ */
 static void expect_untraced(const char *const *settings, uint32_t note, const char *in_note, const char *in_err) {
   assert_exit(RUN(settings, "sync", "5"), 0);
@@ -487,7 +493,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     T(test_exactly_three_symbols_are_exported), T(test_library_is_light_and_stays), T(test_program_without_cuda_pays_a_constructor),
     T(test_settings_of_other_tools_are_left_alone), T(test_plain_run), T(test_quiet_says_nothing), T(test_traces_are_never_overwritten),
-    T(test_bad_values_are_named_and_ignored), T(test_range_opened_before_cuda_starts_is_recorded), T(test_taken_slot_is_named),
+    T(test_bad_values_are_named_and_ignored), T(test_range_opened_before_cuda_starts_is_recorded), T(test_late_start_is_marked), T(test_taken_slot_is_named),
     T(test_too_old_cupti_is_named), T(test_refusing_driver_is_named), T(test_missing_cupti_is_named), T(test_refused_callbacks_are_noted),
     T(test_unwritable_folder_leaves_the_program_alone), T(test_file_size_limit_is_no_signal), T(test_max_trace_is_kept), T(test_full_disk_is_no_signal),
     T(test_sigkill_keeps_what_had_returned), T(test_abort_keeps_what_had_returned), T(test_underscore_exit_keeps_what_had_returned),

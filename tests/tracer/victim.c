@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The program that is traced: makes a known number of calls and ends in many ways. */
 #include <cuda.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -100,6 +101,16 @@ int main(int argc, char **argv) {
       exit(0);
     }
     return waitpid(child, &status, 0) == child ? status : 12;
+  }
+  if (strcmp(mode, "late") == 0) { /* the tracer is loaded by hand, after CUDA has started */
+    unsetenv("CUDA_INJECTION64_PATH");
+    if (cuInit(0) != CUDA_SUCCESS)
+      return 13;
+    void *tracer = dlopen(getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
+    int (*initialise)(void) = NULL;
+    if (tracer != NULL)
+      *(void **)&initialise = dlsym(tracer, "InitializeInjection");
+    return initialise != NULL && initialise() == 1 && initialise() == 1 ? 0 : 16; /* the second time does nothing */
   }
   if (strcmp(mode, "early-range") == 0)
     nvtxRangePushA("early");
