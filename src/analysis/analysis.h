@@ -63,7 +63,5 @@ bool sc_runs_laws(struct sc_findings *findings);
 bool sc_ruler_from_samples(struct sc_ruler_row *row, const char *method, double *samples_us, const size_t *block_sizes, size_t blocks);
 /* Marginal cost from control points: pairs (syncs per forward, forward time of each repeat). NaNs if n < 3. */
 void sc_marginal_fit(struct sc_marginal *marginal, const double *syncs, const double *forward_us, size_t n);
-/* True if the mean of the first and the last third of the row's blocks differ by more than 20 %. */
-bool sc_ruler_drifts(const struct sc_ruler_row *row, double *first_us, double *last_us);
 
 #endif

@@ -178,5 +178,7 @@ bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key,
 struct sc_process *sc_findings_process(struct sc_findings *f) SC_NODISCARD;
 const struct sc_field *sc_findings_field(const struct sc_findings *f, const char *group, const char *key);
 const struct sc_ruler_row *sc_findings_ruler(const struct sc_findings *f, const char *method);
+/* True if the mean of the first and the last third of the row's blocks differ by more than 20 %. */
+bool sc_ruler_drifts(const struct sc_ruler_row *row, double *first_us, double *last_us);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/analysis.h"
 #include "report/content.h"
 
 static const struct {

@@ -43,7 +43,8 @@ const struct sc_report_format *sc_report_format_find(const char *name);
 const struct sc_report_format *sc_report_format_at(size_t index);
 
 /* Writes the whole report and flushes. options may be NULL: the defaults. SC_ERR_NOMEM, SC_ERR_IO.
- * Times of a simulated device and of a variant that was not verified are left out by every format. */
+ * Times of a simulated device and of a variant that was not verified are left out by every format. A drifting ruler is
+ * warned of by the writers themselves: callers add no warning of their own. */
 enum sc_status sc_report_write(const struct sc_findings *findings, const struct sc_report_format *format,
                                const struct sc_report_options *options, struct sc_out *out,
                                struct sc_error *err) SC_NODISCARD;
