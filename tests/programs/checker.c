@@ -63,7 +63,8 @@ static void exec_traced(const struct checker *c, const struct traced *t, const c
   setenv("LD_PRELOAD", value, 1);
   setenv("SYNCCOUNT_OUTPUT", t->folder, 1);
   /* Instrumented builds: the tracer comes before the sanitizer's runtime, and killed programs leave memory behind. */
-  setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0", 1);
+  setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0:handle_segv=0:handle_abort=0", 1);
+  setenv("TSAN_OPTIONS", "handle_segv=0:handle_abort=0:halt_on_error=1", 1);
   for (; extra != NULL && *extra != NULL; extra++)
     putenv((char *)(uintptr_t)*extra);
   execv(path, (char *const *)(uintptr_t)argv);
