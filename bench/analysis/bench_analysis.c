@@ -139,8 +139,8 @@ static double seconds(const struct timeval *time) { return (double)time->tv_sec 
 /* In a process of its own, so that its largest resident set is that of this trace alone. */
 static void read_trace(const char *path, uint64_t want_syncs)
 {
-  struct sc_reader *reader;
-  struct sc_error err;
+  struct sc_reader *reader = NULL;
+  struct sc_error err = {0};
   struct sc_findings *findings = sc_findings_new();
   if (!findings || sc_reader_open(path, &reader, &err) != SC_OK || sc_analysis_read(reader, NULL, findings, &err) != SC_OK)
     die("cannot read the trace", findings ? err.message : "out of memory");

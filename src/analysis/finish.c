@@ -127,7 +127,7 @@ static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *cou
 enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, struct sc_process *process, struct sc_findings *findings, struct sc_error *err)
 {
   uint64_t first = UINT64_MAX, last = 0;
-  bool ok = true;
+  bool ok = !a->failed && !a->tree.failed; /* memory was out while records came in: nothing here can be trusted */
   if (!label)
     label = "";
   for (struct sc_analysis_thread *t = a->threads; t && ok; t = t->next) {

@@ -38,6 +38,7 @@ void sc_tree_free(struct sc_tree *tree)
     free(node);
     node = next;
   }
+  sc_spread_free(&tree->root.per_occurrence); /* it stands in for nodes that memory was out for */
   free(tree->slots);
   *tree = (struct sc_tree){0};
 }
