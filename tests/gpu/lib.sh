@@ -60,7 +60,7 @@ timed() {
   rc=$?
   took=$(awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
   note "== $name: status $rc, $took s"
-  cat "$work/$name.out" "$work/$name.err" >>"$work/log.txt"
+  head -q -c 200000 "$work/$name.out" "$work/$name.err" >>"$work/log.txt"
   return 0
 }
 

@@ -32,6 +32,9 @@ struct traced {
   size_t trace_files;
 };
 
+/* Runs it without the tracer. False: a SKIP line says that the program does not end with 0 here on its own. */
+bool plain_run(struct checker *c, const char *check, const char *const argv[]);
+
 /* Starts programs/argv[0] (or argv[0] itself when it holds a slash) with the tracer preloaded and traces going to a new
  * folder. extra: "NAME=value" settings more, ended by NULL; NULL: none. False: a FAIL line was printed. */
 bool traced_start(struct checker *c, const char *check, struct traced *t, const char *const argv[],

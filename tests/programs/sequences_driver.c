@@ -279,8 +279,9 @@ static void memcpy_2d_d2h(struct fixture *f) {
   FINISH();
 }
 
+/* One dimension: cuMemcpyAtoH takes no other. */
 static CUresult make_array(CUarray *array) {
-  CUDA_ARRAY_DESCRIPTOR shape = { .Width = SMALL, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1 };
+  CUDA_ARRAY_DESCRIPTOR shape = { .Width = SMALL, .Height = 0, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1 };
   return cuArrayCreate(array, &shape);
 }
 
