@@ -129,7 +129,7 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, 
     return note(CUPTI_ERROR_INVALID_PARAMETER);
   if (domain != CUPTI_CB_DOMAIN_DRIVER_API && domain != CUPTI_CB_DOMAIN_RUNTIME_API)
     return CUPTI_SUCCESS;
-  if (name_of(domain, cbid) == NULL)
+  if (cbid == 0 || name_of(domain, cbid) == NULL) /* 0 has a name, INVALID, and stands for nothing */
     return note(CUPTI_ERROR_INVALID_PARAMETER);
   simcuda_enable((enum simcuda_domain)domain, cbid, enable != 0);
   return CUPTI_SUCCESS;
@@ -138,7 +138,7 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, 
 CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain) {
   if (!ours(handle) || domain <= CUPTI_CB_DOMAIN_INVALID || domain >= CUPTI_CB_DOMAIN_SIZE)
     return note(CUPTI_ERROR_INVALID_PARAMETER);
-  for (uint32_t cbid = 0; cbid < SIMCUDA_MAX_CBID; cbid++)
+  for (uint32_t cbid = 1; cbid < SIMCUDA_MAX_CBID; cbid++)
     if (name_of(domain, cbid) != NULL)
       simcuda_enable((enum simcuda_domain)domain, cbid, enable != 0);
   return CUPTI_SUCCESS;
