@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * calls [BLOCKS] [LIMIT_NS]: what recording a call costs over an empty CUPTI subscriber, in nanoseconds a call. Blocks of calls
- * alternate between the empty callback and the tracer's in one process; the figure is the median of the blocks' means (CPU time), and
- * the difference the median of the pairs' differences. The copy is of 0 bytes: a real one wakes the device's worker, and how
- * often that sleeps depends on the pace of the calls. Exit 1 if a recorded call costs more than LIMIT_NS (150). */
+ * calls [BLOCKS] [LIMIT_NS]: what recording a call costs over an empty CUPTI subscriber, in nanoseconds a call. Blocks
+ * of calls alternate between the empty callback and the tracer's in one process; the figure is the median of the
+ * blocks' means (CPU time), and the difference the median of the pairs' differences. The copy is of 0 bytes: a real one
+ * wakes the device's worker, and how often that sleeps depends on the pace of the calls. Exit 1 if a recorded call
+ * costs more than LIMIT_NS (150). */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,12 +58,14 @@ int main(int argc, char **argv) {
   const void *simulated = libcuda != NULL ? dlsym(libcuda, "simcuda_version") : NULL;
   if (!toggle_begin(file, simulated))
     return 3;
-  double *empty = calloc((size_t)blocks, sizeof(double)), *traced = calloc((size_t)blocks, sizeof(double)), *added = calloc((size_t)blocks, sizeof(double));
+  double *empty = calloc((size_t)blocks, sizeof(double)), *traced = calloc((size_t)blocks, sizeof(double)),
+         *added = calloc((size_t)blocks, sizeof(double));
   int failed = 0;
   if (empty == NULL || traced == NULL || added == NULL)
     return 3;
-  printf("%s, %ld blocks of %d calls a side, interleaved; CPU ns a call, medians\n%-32s %10s %10s %10s %12s\n", simulated != NULL ? "SIMULATED device" : "CUDA device", blocks, BLOCK, "call",
-         "empty", "traced", "added", "(best tenth)");
+  printf("%s, %ld blocks of %d calls a side, interleaved; CPU ns a call, medians\n%-32s %10s %10s %10s %12s\n",
+         simulated != NULL ? "SIMULATED device" : "CUDA device", blocks, BLOCK, "call", "empty", "traced", "added",
+         "(best tenth)");
   for (int k = 0; k < KINDS; k++) {
     for (long i = -3; i < blocks; i++) {
       long at = i < 0 ? 0 : i;
@@ -75,8 +78,8 @@ int main(int argc, char **argv) {
     }
     toggle_set(0);
     double cost = touch_quantile(added, (size_t)blocks, 0.5);
-    printf("%-32s %10.1f %10.1f %+10.1f %+12.1f\n", kinds[k].name, touch_quantile(empty, (size_t)blocks, 0.5), touch_quantile(traced, (size_t)blocks, 0.5), cost,
-           touch_quantile(added, (size_t)blocks, 0.1));
+    printf("%-32s %10.1f %10.1f %+10.1f %+12.1f\n", kinds[k].name, touch_quantile(empty, (size_t)blocks, 0.5),
+           touch_quantile(traced, (size_t)blocks, 0.5), cost, touch_quantile(added, (size_t)blocks, 0.1));
     failed = failed || (kinds[k].recorded && cost > limit);
   }
   (void)unlink(file);

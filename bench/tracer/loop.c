@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * loop [SAMPLES]: times a launch, a pinned copy + stream synchronise, and kernel + copy + synchronise. One line each:
- * name, p50, p10, minimum in nanoseconds, samples. The same binary runs bare, under the tracer and under Nsight Systems:
- * the script `overhead` compares them. */
+ * name, p50, p10, minimum in nanoseconds, samples. The same binary runs bare, under the tracer and under Nsight
+ * Systems: the script `overhead` compares them. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * nothing LIBRARY [ROUNDS] [LIMIT_US]: what a process that never uses CUDA pays for the preloaded tracer. Starts itself alternately bare and
- * preloaded; prints the medians of the whole life of the process, and the median of the differences. Exit 1 if that is more than
- * LIMIT_US (1000), or if the preloaded one left a file or started a thread. */
+ * nothing LIBRARY [ROUNDS] [LIMIT_US]: what a process that never uses CUDA pays for the preloaded tracer. Starts itself
+ * alternately bare and preloaded; prints the medians of the whole life of the process, and the median of the
+ * differences. Exit 1 if that is more than LIMIT_US (1000), or if the preloaded one left a file or started a thread. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,8 @@ int main(int argc, char **argv) {
     return 2;
   }
   char *library = realpath(argv[1], NULL);
-  double *bare = calloc((size_t)rounds, sizeof(double)), *loaded = calloc((size_t)rounds, sizeof(double)), *added = calloc((size_t)rounds, sizeof(double));
+  double *bare = calloc((size_t)rounds, sizeof(double)), *loaded = calloc((size_t)rounds, sizeof(double)),
+         *added = calloc((size_t)rounds, sizeof(double));
   if (library == NULL || bare == NULL || loaded == NULL || added == NULL || mkdtemp(folder) == NULL) {
     fprintf(stderr, "bench: %s: no such library, or no folder for the run\n", argv[1]);
     return 2;
@@ -83,7 +84,9 @@ int main(int argc, char **argv) {
   }
   int no_file = rmdir(folder) == 0;
   double cost = median(added, (size_t)rounds);
-  printf("process without CUDA, %ld pairs: bare %.0f us, with the tracer %.0f us, added %.0f us; files left: %s; limit %.0f us: %s\n", rounds,
-         median(bare, (size_t)rounds), median(loaded, (size_t)rounds), cost, no_file ? "none" : "SOME", limit, cost <= limit && no_file ? "met" : "MISSED");
+  printf("process without CUDA, %ld pairs: bare %.0f us, with the tracer %.0f us, added %.0f us; files left: %s; limit "
+         "%.0f us: %s\n",
+         rounds, median(bare, (size_t)rounds), median(loaded, (size_t)rounds), cost, no_file ? "none" : "SOME", limit,
+         cost <= limit && no_file ? "met" : "MISSED");
   return cost <= limit && no_file ? 0 : 1;
 }

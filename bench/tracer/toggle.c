@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tracer with a switch in front: one subscription whose callback is, block by block, empty or the tracer's own. A shared
- * library, as the product is, so that thread-local storage and calls cost what they cost there. */
+ * The tracer with a switch in front: one subscription whose callback is, block by block, empty or the tracer's own. A
+ * shared library, as the product is, so that thread-local storage and calls cost what they cost there. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,8 @@
 #ifndef SC_BENCH_TOGGLE_H
 #define SC_BENCH_TOGGLE_H
 
-/* Subscribes with an empty callback and every id that the tracer watches; `simulated`: as sc_cupti_bind. 0: it failed and said why. */
+/* Subscribes with an empty callback and every id that the tracer watches; `simulated`: as sc_cupti_bind. 0: it failed
+ * and said why. */
 int toggle_begin(const char *path, const void *simulated);
 void toggle_set(int on); /* 1: the tracer's callback */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * See touch.h. Runs on a GPU and on the simulated device alike; a failed call ends the program, since a figure of failing
- * calls is worth nothing. */
+ * See touch.h. Runs on a GPU and on the simulated device alike; a failed call ends the program, since a figure of
+ * failing calls is worth nothing. */
 #include "touch.h"
 
 #include <stdio.h>
@@ -41,7 +41,9 @@ bool touch_begin(struct touch *touch) {
   cudaLibrary_t library;
   cudaError_t status = cudaStreamCreateWithFlags(&touch->stream, cudaStreamNonBlocking);
   if (status != cudaSuccess) {
-    fprintf(stderr, "bench: no usable CUDA device: %s; put the simulated libraries (build/lib/simcuda) on LD_LIBRARY_PATH to run without one\n",
+    fprintf(stderr,
+            "bench: no usable CUDA device: %s; put the simulated libraries (build/lib/simcuda) on LD_LIBRARY_PATH to "
+            "run without one\n",
             cudaGetErrorString(status));
     return false;
   }
@@ -61,8 +63,12 @@ void touch_launch(struct touch *touch) {
   CHECK(cudaLaunchKernel((const void *)touch->kernel, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, args, 0, touch->stream));
 }
 
-void touch_copy(struct touch *touch) { CHECK(cudaMemcpyAsync(touch->pinned, touch->device, 1, cudaMemcpyDeviceToHost, touch->stream)); }
-void touch_copy_nothing(struct touch *touch) { CHECK(cudaMemcpyAsync(touch->pinned, touch->device, 0, cudaMemcpyDeviceToHost, touch->stream)); }
+void touch_copy(struct touch *touch) {
+  CHECK(cudaMemcpyAsync(touch->pinned, touch->device, 1, cudaMemcpyDeviceToHost, touch->stream));
+}
+void touch_copy_nothing(struct touch *touch) {
+  CHECK(cudaMemcpyAsync(touch->pinned, touch->device, 0, cudaMemcpyDeviceToHost, touch->stream));
+}
 void touch_sync(struct touch *touch) { CHECK(cudaStreamSynchronize(touch->stream)); }
 void touch_query(struct touch *touch) { CHECK(cudaEventQuery(touch->event)); }
 

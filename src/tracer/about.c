@@ -82,7 +82,8 @@ static void put_paths(struct sc_writer_thread *thread) {
   }
 }
 
-/* "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ...": the first word of digits and dots. */
+/* "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build ...": the first word of digits
+ * and dots. */
 static void put_driver(struct sc_writer_thread *thread) {
   struct sc_buf text = { .data = NULL };
   if (read_file("/proc/driver/nvidia/version", 4096, &text)) {
@@ -110,8 +111,10 @@ static void put_first(struct sc_writer_thread *thread, const char *key, const ch
 }
 
 void sc_about_process(struct sc_writer_thread *thread) {
-  static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID" };
-  static const char *const local_ranks[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID" };
+  static const char *const ranks[] = { "RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                       "PMI_RANK", "MV2_COMM_WORLD_RANK",  "SLURM_PROCID" };
+  static const char *const local_ranks[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                             "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID" };
   static const char *const blocking[] = { "CUDA_LAUNCH_BLOCKING" };
   sc_about_put(thread, "synccount_version", SC_VERSION);
   put_command(thread);

@@ -5,7 +5,8 @@
 
 #include "trace/trace.h"
 
-void sc_about_put(struct sc_writer_thread *thread, const char *key, const char *value); /* a NULL or empty value is not written */
+void sc_about_put(struct sc_writer_thread *thread, const char *key, const char *value); /* a NULL or empty value is not
+                                                                                           written */
 /* command, cwd, exe, driver_version, rank, local_rank, launch_blocking, synccount_version: without a CUDA call. */
 void sc_about_process(struct sc_writer_thread *thread);
 

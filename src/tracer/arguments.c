@@ -35,8 +35,9 @@ uint64_t sc_arguments_stream(const struct sc_watch *watch, const void *params) {
     const void *config = sc_field_pointer(params, layout->block);
     if (config == NULL)
       return 0;
-    return normalise(layout->form == SC_FORM_RUNTIME_CONFIG ? (uint64_t)(uintptr_t)((const cudaLaunchConfig_t *)config)->stream
-                                                            : (uint64_t)(uintptr_t)((const CUlaunchConfig *)config)->hStream,
+    return normalise(layout->form == SC_FORM_RUNTIME_CONFIG
+                         ? (uint64_t)(uintptr_t)((const cudaLaunchConfig_t *)config)->stream
+                         : (uint64_t)(uintptr_t)((const CUlaunchConfig *)config)->hStream,
                      watch->per_thread);
   }
   return runs_on_a_stream(watch) ? normalise(0, watch->per_thread) : 0;
@@ -107,7 +108,8 @@ static void read_driver_3d_peer(const CUDA_MEMCPY3D_PEER *copy, struct sc_memory
   sides->bytes = (uint64_t)copy->WidthInBytes * copy->Height * copy->Depth;
 }
 
-/* An extent counts elements when an array takes part, else bytes. An array whose making was not seen has elements of 1. */
+/* An extent counts elements when an array takes part, else bytes. An array whose making was not seen has elements of 1.
+ */
 static uint64_t extent_bytes(struct cudaExtent extent, cudaArray_const_t dst, cudaArray_const_t src) {
   uint64_t element = 1;
   if (dst != NULL)
@@ -124,7 +126,8 @@ static void read_runtime_3d(const struct cudaMemcpy3DParms *copy, struct sc_memo
   sides->bytes = extent_bytes(copy->extent, copy->dstArray, copy->srcArray);
 }
 
-static void read_runtime_3d_peer(const struct cudaMemcpy3DPeerParms *copy, struct sc_memory_cache *cache, struct sides *sides) {
+static void read_runtime_3d_peer(const struct cudaMemcpy3DPeerParms *copy, struct sc_memory_cache *cache,
+                                 struct sides *sides) {
   sides->dst = copy->dstArray != NULL ? SC_MEMORY_ARRAY : kind_at(cache, copy->dstPtr.ptr);
   sides->src = copy->srcArray != NULL ? SC_MEMORY_ARRAY : kind_at(cache, copy->srcPtr.ptr);
   sides->direction = SC_DIRECTION_D2D;
@@ -148,9 +151,7 @@ static uint8_t any_kind(uint8_t kind, struct sc_memory_view view) {
   return view.late || view.imports ? SC_MEMORY_UNKNOWN : SC_MEMORY_PAGEABLE;
 }
 
-static bool is_host(uint8_t kind) {
-  return kind == SC_MEMORY_PAGEABLE || kind == SC_MEMORY_PINNED;
-}
+static bool is_host(uint8_t kind) { return kind == SC_MEMORY_PAGEABLE || kind == SC_MEMORY_PINNED; }
 
 static void settle(struct sides *sides, struct sc_memory_view view, uint8_t *flags) {
   switch (sides->direction) {
@@ -180,8 +181,8 @@ static void settle(struct sides *sides, struct sc_memory_view view, uint8_t *fla
     sides->direction = direction_of_sides(is_host(sides->src) ? 1 : 2, is_host(sides->dst) ? 1 : 2);
 }
 
-/* One record stands for a whole batch. Copies of several kinds in one batch are recorded as the one that may make the host
- * wait: device to pageable first, then device to what is not known, then device to host, then the rest. */
+/* One record stands for a whole batch. Copies of several kinds in one batch are recorded as the one that may make the
+ * host wait: device to pageable first, then device to what is not known, then device to host, then the rest. */
 static int rank(const struct sides *sides) {
   if (sides->direction == SC_DIRECTION_NONE)
     return 3;
@@ -202,8 +203,8 @@ static void keep_foremost(struct sides *all, const struct sides *one, int *forem
 
 #define BATCH_MAX 65536u /* of a longer batch the first ones are looked at */
 
-static void read_batch(const struct sc_layout *layout, const void *params, struct sc_memory_cache *cache, struct sc_memory_view view,
-                       struct sides *all, uint8_t *flags) {
+static void read_batch(const struct sc_layout *layout, const void *params, struct sc_memory_cache *cache,
+                       struct sc_memory_view view, struct sides *all, uint8_t *flags) {
   const void *const *dsts = sc_field_pointer(params, layout->dst), *const *srcs = sc_field_pointer(params, layout->src);
   const size_t *sizes = sc_field_pointer(params, layout->bytes);
   uint64_t count = sc_field_read(params, layout->rows);
@@ -226,11 +227,12 @@ static uint8_t kind_of_operand(const struct cudaMemcpy3DOperand *operand, struct
 
 /* The driver's CUDA_MEMCPY3D_BATCH_OP is the runtime's struct under another name. */
 _Static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == sizeof(struct cudaMemcpy3DBatchOp), "batch operation");
-_Static_assert(offsetof(CUDA_MEMCPY3D_BATCH_OP, extent) == offsetof(struct cudaMemcpy3DBatchOp, extent), "batch operation");
+_Static_assert(offsetof(CUDA_MEMCPY3D_BATCH_OP, extent) == offsetof(struct cudaMemcpy3DBatchOp, extent),
+               "batch operation");
 _Static_assert(offsetof(CUDA_MEMCPY3D_BATCH_OP, dst) == offsetof(struct cudaMemcpy3DBatchOp, dst), "batch operation");
 
-static void read_3d_batch(const struct sc_layout *layout, const void *params, struct sc_memory_cache *cache, struct sc_memory_view view,
-                          struct sides *all, uint8_t *flags) {
+static void read_3d_batch(const struct sc_layout *layout, const void *params, struct sc_memory_cache *cache,
+                          struct sc_memory_view view, struct sides *all, uint8_t *flags) {
   const struct cudaMemcpy3DBatchOp *ops = sc_field_pointer(params, layout->block);
   uint64_t count = sc_field_read(params, layout->rows);
   int foremost = 0;
@@ -263,15 +265,16 @@ static uint64_t plain_bytes(const struct sc_layout *layout, const void *params) 
   return layout->element > 1 ? bytes * layout->element : bytes;
 }
 
-static uint8_t plain_side(const struct sc_layout *layout, const void *params, struct sc_field field, uint8_t array, uint8_t device,
-                          struct sc_memory_cache *cache) {
+static uint8_t plain_side(const struct sc_layout *layout, const void *params, struct sc_field field, uint8_t array,
+                          uint8_t device, struct sc_memory_cache *cache) {
   if ((layout->flags & array) != 0)
     return SC_MEMORY_ARRAY;
   uint8_t kind = field.size == 0 ? SC_MEMORY_UNTRACKED : sc_memory_kind(cache, (uintptr_t)sc_field_read(params, field));
   return kind == SC_MEMORY_UNTRACKED && (layout->flags & device) != 0 ? SC_MEMORY_DEVICE : kind;
 }
 
-static void read_plain(const struct sc_watch *watch, const void *params, struct sc_memory_cache *cache, struct sides *sides) {
+static void read_plain(const struct sc_watch *watch, const void *params, struct sc_memory_cache *cache,
+                       struct sides *sides) {
   const struct sc_layout *layout = watch->layout;
   sides->dst = plain_side(layout, params, layout->dst, SC_LAYOUT_DST_ARRAY, SC_LAYOUT_DST_DEVICE, cache);
   sides->src = plain_side(layout, params, layout->src, SC_LAYOUT_SRC_ARRAY, SC_LAYOUT_SRC_DEVICE, cache);
@@ -281,8 +284,8 @@ static void read_plain(const struct sc_watch *watch, const void *params, struct 
   sides->bytes = plain_bytes(layout, params);
 }
 
-static void read_copy(const struct sc_watch *watch, const void *params, struct sc_memory_cache *cache, struct sc_memory_view view,
-                      struct sc_arguments *out) {
+static void read_copy(const struct sc_watch *watch, const void *params, struct sc_memory_cache *cache,
+                      struct sc_memory_view view, struct sc_arguments *out) {
   const struct sc_layout *layout = watch->layout;
   struct sides sides = { .direction = SC_DIRECTION_NONE };
   const void *block = layout->block.size != 0 ? sc_field_pointer(params, layout->block) : NULL;
@@ -322,8 +325,8 @@ static void read_copy(const struct sc_watch *watch, const void *params, struct s
   out->bytes = sides.bytes;
 }
 
-static void read_memset(const struct sc_layout *layout, const void *params, struct sc_memory_cache *cache, struct sc_memory_view view,
-                        struct sc_arguments *out) {
+static void read_memset(const struct sc_layout *layout, const void *params, struct sc_memory_cache *cache,
+                        struct sc_memory_view view, struct sc_arguments *out) {
   uint8_t kind;
   if (layout->form == SC_FORM_PITCHED) {
     struct cudaPitchedPtr target;
@@ -341,8 +344,8 @@ static void read_memset(const struct sc_layout *layout, const void *params, stru
   out->dst = kind;
 }
 
-void sc_arguments_read(const struct sc_watch *watch, const void *params, struct sc_memory_cache *cache, struct sc_memory_view view,
-                       struct sc_arguments *out) {
+void sc_arguments_read(const struct sc_watch *watch, const void *params, struct sc_memory_cache *cache,
+                       struct sc_memory_view view, struct sc_arguments *out) {
   const struct sc_layout *layout = watch->layout;
   *out = (struct sc_arguments){ .direction = SC_DIRECTION_NONE };
   if (layout == NULL || params == NULL) {

@@ -23,7 +23,7 @@ struct sc_memory_view {
 uint64_t sc_arguments_stream(const struct sc_watch *watch, const void *params);
 struct sc_stream_key sc_arguments_key(uint64_t stream, const void *thread);
 
-void sc_arguments_read(const struct sc_watch *watch, const void *params, struct sc_memory_cache *cache, struct sc_memory_view view,
-                       struct sc_arguments *out);
+void sc_arguments_read(const struct sc_watch *watch, const void *params, struct sc_memory_cache *cache,
+                       struct sc_memory_view view, struct sc_arguments *out);
 
 #endif

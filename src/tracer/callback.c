@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The callback: finds the outermost CUDA call of each thread and writes one record for it.
  *
- * A call is outermost when its thread is in no other watched call. At entry, a driver call under a runtime call is dropped,
- * and so is any call with the correlation id of the call that is open: they belong to it. Everything else that is
- * entered while a call is open means that the open call's exit was never reported, and takes its place. At exit, only the
- * call that is open counts.
+ * A call is outermost when its thread is in no other watched call. At entry, a driver call under a runtime call is
+ * dropped, and so is any call with the correlation id of the call that is open: they belong to it. Everything else that
+ * is entered while a call is open means that the open call's exit was never reported, and takes its place. At exit,
+ * only the call that is open counts.
  *
- * Submissions: launches and graph launches only add to the thread's counter (sc_writer_submission), which the next record
- * carries in head.submissions: the submissions strictly before that record, since the previous one. Copies, memsets,
- * host functions and prefetches are records; a record is itself a submission by its op and is never in the counter.
+ * Submissions: launches and graph launches only add to the thread's counter (sc_writer_submission), which the next
+ * record carries in head.submissions: the submissions strictly before that record, since the previous one. Copies,
+ * memsets, host functions and prefetches are records; a record is itself a submission by its op and is never in the
+ * counter.
  *
  * No CUDA call is made here. cuptiGetDeviceId is, once per thread and context, with no lock of ours held. */
 #include "tracer/callback.h"
@@ -29,9 +30,10 @@
 
 static const struct sc_cupti *cupti;
 static const struct sc_watch_table *table;
-static _Atomic bool late; /* memory was allocated before we could see it */
-static _Atomic bool imports; /* memory whose making was not seen has come in */
-static _Atomic bool sleeping[256]; /* by device: waiting sleeps. NO_DEVICE: set before there was a context, holds for all */
+static _Atomic bool late;          /* memory was allocated before we could see it */
+static _Atomic bool imports;       /* memory whose making was not seen has come in */
+static _Atomic bool sleeping[256]; /* by device: waiting sleeps. NO_DEVICE: set before there was a context, holds for
+                                      all */
 
 void sc_callback_prepare(const struct sc_cupti *with, const struct sc_watch_table *watched, bool is_late) {
   cupti = with;
@@ -40,7 +42,8 @@ void sc_callback_prepare(const struct sc_cupti *with, const struct sc_watch_tabl
 }
 
 static struct sc_memory_view view(void) {
-  return (struct sc_memory_view){ .late = atomic_load_explicit(&late, memory_order_relaxed), .imports = atomic_load_explicit(&imports, memory_order_relaxed) };
+  return (struct sc_memory_view){ .late = atomic_load_explicit(&late, memory_order_relaxed),
+                                  .imports = atomic_load_explicit(&imports, memory_order_relaxed) };
 }
 
 static uint8_t device_of(struct sc_thread *thread, const CUpti_CallbackData *data) {
@@ -90,7 +93,9 @@ static uint64_t written(const void *params, struct sc_field out) {
 }
 
 static void add_memory(uint64_t address, uint64_t size, uint8_t kind, bool pool, const void *context) {
-  struct sc_block block = { .low = (uintptr_t)address, .high = (uintptr_t)(address + size), .kind = kind, .pool = pool, .context = context };
+  struct sc_block block = {
+    .low = (uintptr_t)address, .high = (uintptr_t)(address + size), .kind = kind, .pool = pool, .context = context
+  };
   if (address != 0)
     (void)sc_memory_add(&block);
 }
@@ -111,7 +116,8 @@ static void follow_allocation(struct sc_thread *thread, const struct sc_watch *w
     add_memory(written(params, layout->out), sc_field_read(params, layout->bytes), SC_MEMORY_PINNED, false, context);
     return;
   case SC_ROLE_REGISTER:
-    add_memory(sc_field_read(params, layout->object), sc_field_read(params, layout->bytes), SC_MEMORY_PINNED, false, context);
+    add_memory(sc_field_read(params, layout->object), sc_field_read(params, layout->bytes), SC_MEMORY_PINNED, false,
+               context);
     return;
   case SC_ROLE_ALLOC_ASYNC:
     add_memory(written(params, layout->out), sc_field_read(params, layout->bytes), SC_MEMORY_DEVICE, true, context);
@@ -122,20 +128,23 @@ static void follow_allocation(struct sc_thread *thread, const struct sc_watch *w
     add_memory(written(params, layout->out), sc_field_read(params, layout->bytes), (uint8_t)kind, true, context);
     return;
   case SC_ROLE_ALLOC_PITCH:
-    add_memory(written(params, layout->out), written(params, layout->block) * sc_field_read(params, layout->rows), SC_MEMORY_DEVICE, false, context);
+    add_memory(written(params, layout->out), written(params, layout->block) * sc_field_read(params, layout->rows),
+               SC_MEMORY_DEVICE, false, context);
     return;
   case SC_ROLE_ALLOC_3D: {
     const struct cudaPitchedPtr *made = sc_field_pointer(params, layout->out);
     struct cudaExtent extent;
     memcpy(&extent, (const char *)params + layout->bytes.offset, sizeof(extent));
     if (made != NULL)
-      add_memory((uintptr_t)made->ptr, (uint64_t)made->pitch * extent.height * extent.depth, SC_MEMORY_DEVICE, false, context);
+      add_memory((uintptr_t)made->ptr, (uint64_t)made->pitch * extent.height * extent.depth, SC_MEMORY_DEVICE, false,
+                 context);
     return;
   }
   case SC_ROLE_ALLOC_ARRAY: {
     const struct cudaChannelFormatDesc *channel = sc_field_pointer(params, layout->block);
     if (channel != NULL)
-      sc_handle_set(SC_HANDLE_ARRAY, written(params, layout->out), (uint64_t)(channel->x + channel->y + channel->z + channel->w) / 8);
+      sc_handle_set(SC_HANDLE_ARRAY, written(params, layout->out),
+                    (uint64_t)(channel->x + channel->y + channel->z + channel->w) / 8);
     return;
   }
   case SC_ROLE_MAPPED_BUFFER: {
@@ -184,7 +193,8 @@ static void follow_handle(struct sc_thread *thread, const struct sc_watch *watch
 /* cudaMemPoolProps and cudaMemLocation of the runtime are read as the driver's structs. */
 _Static_assert(offsetof(struct cudaMemPoolProps, location) == offsetof(CUmemPoolProps, location), "pool properties");
 _Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "location");
-_Static_assert(offsetof(struct cudaExternalMemoryBufferDesc, size) == offsetof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, size), "buffer description");
+_Static_assert(offsetof(struct cudaExternalMemoryBufferDesc, size) == offsetof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, size),
+               "buffer description");
 
 static void follow_stream(struct sc_thread *thread, const struct sc_watch *watch, const void *params, int status) {
   struct sc_stream_key key = sc_arguments_key(sc_arguments_stream(watch, params), thread);
@@ -193,8 +203,8 @@ static void follow_stream(struct sc_thread *thread, const struct sc_watch *watch
   case SC_ROLE_CAPTURE_BEGIN: sc_capture_begin(key); return;
   case SC_ROLE_CAPTURE_END:
     /* An invalidated or unjoined capture ends as well; one that began elsewhere, or none at all, does not. */
-    if (status != cudaErrorStreamCaptureUnmatched && status != cudaErrorStreamCaptureWrongThread && status != cudaErrorIllegalState &&
-        status != cudaErrorInvalidValue)
+    if (status != cudaErrorStreamCaptureUnmatched && status != cudaErrorStreamCaptureWrongThread &&
+        status != cudaErrorIllegalState && status != cudaErrorInvalidValue)
       sc_capture_end(key);
     return;
   case SC_ROLE_EVENT_RECORD: sc_capture_record(object, key); return;
@@ -220,13 +230,15 @@ static void follow_event(const struct sc_watch *watch, const void *params) {
     sc_capture_drop_event(event);
 }
 
-static void follow_device_flags(struct sc_thread *thread, const struct sc_watch *watch, const CUpti_CallbackData *data) {
+static void follow_device_flags(struct sc_thread *thread, const struct sc_watch *watch,
+                                const CUpti_CallbackData *data) {
   const struct sc_layout *layout = watch->layout;
   uint64_t device = device_of(thread, data), flags = sc_field_read(data->functionParams, layout->kind);
   if (layout->object.size != 0)
     device = sc_field_read(data->functionParams, layout->object);
   if (device <= NO_DEVICE)
-    atomic_store_explicit(&sleeping[device], (flags & cudaDeviceScheduleMask) == cudaDeviceScheduleBlockingSync, memory_order_relaxed);
+    atomic_store_explicit(&sleeping[device], (flags & cudaDeviceScheduleMask) == cudaDeviceScheduleBlockingSync,
+                          memory_order_relaxed);
 }
 
 /* At the exit of the outermost call. */
@@ -293,12 +305,15 @@ static uint8_t sleeps(const struct sc_watch *watch, const struct sc_arguments *a
   if (watch->op == SC_OP_SYNC_EVENT)
     sleep = sc_handle_get(SC_HANDLE_SLEEP_EVENT, arguments->object, NULL);
   else if (watch->op == SC_OP_SYNC_STREAM || watch->op == SC_OP_SYNC_DEVICE)
-    sleep = atomic_load_explicit(&sleeping[device], memory_order_relaxed) || atomic_load_explicit(&sleeping[NO_DEVICE], memory_order_relaxed);
+    sleep = atomic_load_explicit(&sleeping[device], memory_order_relaxed) ||
+            atomic_load_explicit(&sleeping[NO_DEVICE], memory_order_relaxed);
   return sleep ? SC_CALL_OBJECT_BLOCKING : 0;
 }
 
-static void describe_free(const struct sc_thread *thread, const struct sc_watch *watch, struct sc_arguments *arguments) {
-  if (watch->op != SC_OP_FREE && watch->op != SC_OP_FREE_HOST && watch->op != SC_OP_FREE_ASYNC && watch->op != SC_OP_UNREGISTER)
+static void describe_free(const struct sc_thread *thread, const struct sc_watch *watch,
+                          struct sc_arguments *arguments) {
+  if (watch->op != SC_OP_FREE && watch->op != SC_OP_FREE_HOST && watch->op != SC_OP_FREE_ASYNC &&
+      watch->op != SC_OP_UNREGISTER)
     return;
   if (watch->layout == NULL || watch->layout->object.size == 0)
     return;
@@ -311,8 +326,8 @@ static void describe_free(const struct sc_thread *thread, const struct sc_watch 
   }
 }
 
-static void put_call(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments, uint8_t device, int status,
-                     uint64_t duration, uint64_t bytes) {
+static void put_call(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments,
+                     uint8_t device, int status, uint64_t duration, uint64_t bytes) {
   struct sc_record_call *record = sc_thread_reserve(thread, 1);
   if (record == NULL)
     return;
@@ -332,11 +347,12 @@ static void put_call(struct sc_thread *thread, const struct sc_watch *watch, con
 }
 
 /* Asking again and again about the same thing is one record, whose last answer tells how it ended. */
-static void put_query(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments, uint8_t device, int status,
-                      uint64_t now) {
+static void put_query(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments,
+                      uint8_t device, int status, uint64_t now) {
   struct sc_record_call *last = thread->out != NULL ? sc_writer_last_call_inline(thread->out) : NULL;
   uint32_t api = watch->api | (uint32_t)device << 16 | (uint32_t)arguments->flags << 24;
-  if (last != NULL && last->status == NOT_READY && last->api == api && last->stream == arguments->stream && last->object == arguments->object) {
+  if (last != NULL && last->status == NOT_READY && last->api == api && last->stream == arguments->stream &&
+      last->object == arguments->object) {
     last->duration_ns = now - last->start_ns;
     if (status == NOT_READY)
       last->bytes++;
@@ -377,13 +393,15 @@ static void finish(struct sc_thread *thread, const struct sc_watch *watch, const
 }
 
 /* ---- entry and exit -------------------------------------------------------------------------------- */
-static bool belongs_to_open(const struct sc_open_call *open, uint32_t correlation) { /* a driver call in a runtime call does not come this far */
+static bool belongs_to_open(const struct sc_open_call *open, uint32_t correlation) { /* a driver call in a runtime call
+                                                                                        does not come this far */
   return open->watch != NULL && correlation != 0 && correlation == open->correlation;
 }
 
 /* Events are followed only while something is being captured. */
 static bool of_no_interest(const struct sc_watch *watch) {
-  return (watch->role == SC_ROLE_EVENT_RECORD || watch->role == SC_ROLE_STREAM_WAIT) && watch->action == SC_ACTION_FOLLOW && !sc_capture_any();
+  return (watch->role == SC_ROLE_EVENT_RECORD || watch->role == SC_ROLE_STREAM_WAIT) &&
+         watch->action == SC_ACTION_FOLLOW && !sc_capture_any();
 }
 
 static void enter_call(struct sc_thread *thread, const struct sc_watch *watch, const CUpti_CallbackData *data) {
@@ -430,7 +448,8 @@ static void on_resource(uint32_t cbid, const CUpti_ResourceData *data) {
 void sc_callback(void *user, int domain, uint32_t cbid, const void *data) {
   struct sc_thread *current = sc_thread_current;
   (void)user;
-  /* First, since it is every other callback: a driver call inside a runtime call is part of it, entry and exit alike. */
+  /* First, since it is every other callback: a driver call inside a runtime call is part of it, entry and exit alike.
+   */
   if (domain == SC_DOMAIN_DRIVER && current != NULL && current->open.runtime)
     return;
   if (domain == SC_DOMAIN_RESOURCE) {

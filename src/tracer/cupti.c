@@ -12,10 +12,10 @@
 
 #include "base/base.h"
 
-enum { /* CUpti results that we tell apart */
-  RESULT_MAX_LIMIT = 12,          /* slot taken, before CUDA 11.6 or so */
-  RESULT_NOT_INITIALIZED = 15,    /* the driver is older than this CUPTI */
-  RESULT_MULTIPLE_SUBSCRIBERS = 39,
+enum {                              /* CUpti results that we tell apart */
+       RESULT_MAX_LIMIT = 12,       /* slot taken, before CUDA 11.6 or so */
+       RESULT_NOT_INITIALIZED = 15, /* the driver is older than this CUPTI */
+       RESULT_MULTIPLE_SUBSCRIBERS = 39,
 };
 
 struct subscriber_params { /* CUpti_SubscriberParams, which the headers of CUDA 12 do not have */
@@ -60,16 +60,18 @@ static bool bind_functions(struct sc_cupti *cupti, void *handle) {
   *(void **)&cupti->callback_name = dlsym(handle, "cuptiGetCallbackName");
   *(void **)&cupti->device_of_context = dlsym(handle, "cuptiGetDeviceId");
   *(void **)&cupti->result_text = dlsym(handle, "cuptiGetResultString");
-  return cupti->get_version != NULL && (cupti->subscribe != NULL || cupti->subscribe_v2 != NULL) && cupti->unsubscribe != NULL &&
-         cupti->enable != NULL && cupti->callback_name != NULL;
+  return cupti->get_version != NULL && (cupti->subscribe != NULL || cupti->subscribe_v2 != NULL) &&
+         cupti->unsubscribe != NULL && cupti->enable != NULL && cupti->callback_name != NULL;
 }
 
 static void fail_old(struct search *search) {
   struct sc_cupti_failure *failure = search->failure;
   failure->note = SC_NOTE_OLD_CUPTI;
-  (void)snprintf(failure->text, sizeof(failure->text), "%.400s, version %u", search->cupti->path, search->cupti->version);
+  (void)snprintf(failure->text, sizeof(failure->text), "%.400s, version %u", search->cupti->path,
+                 search->cupti->version);
   (void)snprintf(failure->sentence, sizeof(failure->sentence),
-                 "not tracing: %.400s is too old (cuptiGetVersion says %u, at least %d is needed: CUDA 12.0); set SYNCCOUNT_CUPTI to a newer libcupti.so",
+                 "not tracing: %.400s is too old (cuptiGetVersion says %u, at least %d is needed: CUDA 12.0); set "
+                 "SYNCCOUNT_CUPTI to a newer libcupti.so",
                  search->cupti->path, search->cupti->version, SC_CUPTI_MIN);
 }
 
@@ -77,9 +79,10 @@ static void fail_taken(struct search *search, const char *holder) {
   struct sc_cupti_failure *failure = search->failure;
   failure->note = SC_NOTE_SLOT_TAKEN;
   (void)snprintf(failure->text, sizeof(failure->text), "%s", holder);
-  (void)snprintf(failure->sentence, sizeof(failure->sentence),
-                 "not tracing: CUPTI has room for one subscriber and %s%s%s holds it; run the program without that profiler",
-                 holder[0] == '\0' ? "another tool" : "\"", holder, holder[0] == '\0' ? "" : "\"");
+  (void)snprintf(
+      failure->sentence, sizeof(failure->sentence),
+      "not tracing: CUPTI has room for one subscriber and %s%s%s holds it; run the program without that profiler",
+      holder[0] == '\0' ? "another tool" : "\"", holder, holder[0] == '\0' ? "" : "\"");
 }
 
 static void fail_result(struct search *search, int result) {
@@ -88,16 +91,20 @@ static void fail_result(struct search *search, int result) {
   sc_cupti_result(search->cupti, result, text, sizeof(text));
   failure->note = SC_NOTE_DRIVER;
   (void)snprintf(failure->text, sizeof(failure->text), "cuptiSubscribe: %s", text);
-  (void)snprintf(failure->sentence, sizeof(failure->sentence), "not tracing: cuptiSubscribe of %.300s failed with %s%s", search->cupti->path, text,
-                 result == RESULT_NOT_INITIALIZED ? "; the driver is older than this CUPTI: set SYNCCOUNT_CUPTI to that of the driver's CUDA version"
-                                                  : "; check that the driver works (nvidia-smi)");
+  (void)snprintf(failure->sentence, sizeof(failure->sentence), "not tracing: cuptiSubscribe of %.300s failed with %s%s",
+                 search->cupti->path, text,
+                 result == RESULT_NOT_INITIALIZED
+                     ? "; the driver is older than this CUPTI: set SYNCCOUNT_CUPTI to that of the driver's CUDA version"
+                     : "; check that the driver works (nvidia-smi)");
 }
 
 static int subscribe(struct search *search, char *holder, size_t holder_size) {
   struct sc_cupti *cupti = search->cupti;
   if (cupti->subscribe_v2 == NULL)
     return cupti->subscribe(&cupti->subscriber, search->callback, NULL);
-  struct subscriber_params params = { .size = sizeof(params), .name = "synccount", .old_name = holder, .old_name_size = holder_size };
+  struct subscriber_params params = {
+    .size = sizeof(params), .name = "synccount", .old_name = holder, .old_name_size = holder_size
+  };
   return cupti->subscribe_v2(&cupti->subscriber, search->callback, NULL, &params);
 }
 
@@ -178,7 +185,8 @@ static bool try_beside(struct search *search, const void *symbol) {
 }
 
 static bool try_toolkits(struct search *search) {
-  const char *roots[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda", "/opt/cuda", "/usr/local/cuda-13", "/usr/local/cuda-12" };
+  const char *roots[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH"),  "/usr/local/cuda",
+                          "/opt/cuda",         "/usr/local/cuda-13", "/usr/local/cuda-12" };
   static const char *const below[] = { "lib64", "extras/CUPTI/lib64", "targets/x86_64-linux/lib" };
   for (size_t i = 0; i < SC_COUNTOF(roots); i++)
     for (size_t k = 0; roots[i] != NULL && roots[i][0] != '\0' && k < SC_COUNTOF(below); k++) {
@@ -198,7 +206,8 @@ struct roots {
 
 /* Called with the loader's lock held: collect, and open later. */
 static int collect_root(struct dl_phdr_info *info, size_t size, void *user) {
-  static const char *const marks[] = { "/nvidia/", "/torch/", "/jaxlib/", "/jax_plugins/", "/tensorflow/", "/cupy/", "/triton/" };
+  static const char *const marks[] = { "/nvidia/",     "/torch/", "/jaxlib/", "/jax_plugins/",
+                                       "/tensorflow/", "/cupy/",  "/triton/" };
   struct roots *roots = user;
   (void)size;
   for (size_t i = 0; info->dlpi_name != NULL && i < SC_COUNTOF(marks); i++) {
@@ -238,14 +247,16 @@ static bool try_wanted(struct search *search, const char *wanted) {
   if (handle != NULL)
     return try_handle(search, handle, wanted);
   const char *why = dlerror();
-  (void)snprintf(search->bad_wanted, sizeof(search->bad_wanted), "; SYNCCOUNT_CUPTI did not load: %.200s", why != NULL ? why : wanted);
+  (void)snprintf(search->bad_wanted, sizeof(search->bad_wanted), "; SYNCCOUNT_CUPTI did not load: %.200s",
+                 why != NULL ? why : wanted);
   return false;
 }
 
-bool sc_cupti_bind(struct sc_cupti *cupti, const char *wanted, const void *simulated, void (*callback)(void *, int, uint32_t, const void *),
-                   struct sc_cupti_failure *failure) {
+bool sc_cupti_bind(struct sc_cupti *cupti, const char *wanted, const void *simulated,
+                   void (*callback)(void *, int, uint32_t, const void *), struct sc_cupti_failure *failure) {
   struct search search = { .cupti = cupti, .callback = callback, .failure = failure };
-  search.twelve = dlopen("libcudart.so.12", RTLD_LAZY | RTLD_NOLOAD) != NULL && dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD) == NULL;
+  search.twelve = dlopen("libcudart.so.12", RTLD_LAZY | RTLD_NOLOAD) != NULL &&
+                  dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD) == NULL;
   if (try_beside(&search, simulated) || (!search.found && try_sonames(&search, RTLD_NOLOAD)))
     return true;
   if (search.found) /* the one copy that this process can have does not do */
@@ -254,9 +265,13 @@ bool sc_cupti_bind(struct sc_cupti *cupti, const char *wanted, const void *simul
     return true;
   if (!search.found) {
     failure->note = SC_NOTE_NO_CUPTI;
-    (void)snprintf(failure->text, sizeof(failure->text), "libcupti.so.13 and libcupti.so.12 were looked for in the process, on the loader's path, in the CUDA toolkit's folders and in the Python wheels'%s", search.bad_wanted);
+    (void)snprintf(failure->text, sizeof(failure->text),
+                   "libcupti.so.13 and libcupti.so.12 were looked for in the process, on the loader's path, in the "
+                   "CUDA toolkit's folders and in the Python wheels'%s",
+                   search.bad_wanted);
     (void)snprintf(failure->sentence, sizeof(failure->sentence),
-                   "not tracing: no libcupti.so.13 or .12 was found%s; install the CUDA toolkit's CUPTI (or pip install nvidia-cuda-cupti), or set SYNCCOUNT_CUPTI to its path",
+                   "not tracing: no libcupti.so.13 or .12 was found%s; install the CUDA toolkit's CUPTI (or pip "
+                   "install nvidia-cuda-cupti), or set SYNCCOUNT_CUPTI to its path",
                    search.bad_wanted);
   }
   return false;

@@ -17,7 +17,8 @@ struct sc_cupti {
   void *subscriber;
   int (*get_version)(uint32_t *version);
   int (*subscribe)(void **subscriber, void (*callback)(void *, int, uint32_t, const void *), void *user);
-  int (*subscribe_v2)(void **subscriber, void (*callback)(void *, int, uint32_t, const void *), void *user, void *params);
+  int (*subscribe_v2)(void **subscriber, void (*callback)(void *, int, uint32_t, const void *), void *user,
+                      void *params);
   int (*unsubscribe)(void *subscriber);
   int (*enable)(uint32_t enable, void *subscriber, int domain, uint32_t cbid);
   int (*callback_name)(int domain, uint32_t cbid, const char **name);
@@ -32,11 +33,11 @@ struct sc_cupti_failure {
   char sentence[900]; /* one line: what was tried, what was found, what to do */
 };
 
-/* Finds a CUPTI and subscribes `callback` (nothing is enabled yet). `wanted`: SYNCCOUNT_CUPTI or NULL. `simulated`: a symbol
- * inside the stand-in libcuda, whose own folder then has the CUPTI that belongs to it; or NULL. True on success; else
- * *failure. Loaded libraries stay. */
-bool sc_cupti_bind(struct sc_cupti *cupti, const char *wanted, const void *simulated, void (*callback)(void *, int, uint32_t, const void *),
-                   struct sc_cupti_failure *failure);
+/* Finds a CUPTI and subscribes `callback` (nothing is enabled yet). `wanted`: SYNCCOUNT_CUPTI or NULL. `simulated`: a
+ * symbol inside the stand-in libcuda, whose own folder then has the CUPTI that belongs to it; or NULL. True on success;
+ * else *failure. Loaded libraries stay. */
+bool sc_cupti_bind(struct sc_cupti *cupti, const char *wanted, const void *simulated,
+                   void (*callback)(void *, int, uint32_t, const void *), struct sc_cupti_failure *failure);
 /* "CUPTI_ERROR_NOT_INITIALIZED (15)" */
 void sc_cupti_result(const struct sc_cupti *cupti, int result, char *text, size_t size);
 

@@ -25,7 +25,8 @@ static void set_if_unset(const char *variable) {
     (void)setenv(variable, path, 0);
 }
 
-/* Under LD_PRELOAD: CUDA and NVTX find us when, and if, the program comes to use them. That is all a program pays that never does. */
+/* Under LD_PRELOAD: CUDA and NVTX find us when, and if, the program comes to use them. That is all a program pays that
+ * never does. */
 __attribute__((constructor)) static void preloaded(void) {
   int saved = errno;
   set_if_unset("CUDA_INJECTION64_PATH");
@@ -33,22 +34,24 @@ __attribute__((constructor)) static void preloaded(void) {
   errno = saved;
 }
 
-/* The driver calls InitializeInjection from inside cuInit. Anybody else who calls it comes late, unless CUPTI tells us afterwards
- * that cuInit has only just finished (callback.c). */
+/* The driver calls InitializeInjection from inside cuInit. Anybody else who calls it comes late, unless CUPTI tells us
+ * afterwards that cuInit has only just finished (callback.c). */
 static bool called_by_driver(const void *caller) {
   Dl_info info;
   if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
     return false;
   const char *slash = strrchr(info.dli_fname, '/');
   const char *name = slash != NULL ? slash + 1 : info.dli_fname;
-  return (strncmp(name, "libcuda", 7) == 0 && strncmp(name, "libcudart", 9) != 0) || strncmp(name, "libnvidia-", 10) == 0;
+  return (strncmp(name, "libcuda", 7) == 0 && strncmp(name, "libcudart", 9) != 0) ||
+         strncmp(name, "libnvidia-", 10) == 0;
 }
 
 /* Always 1: whatever happened to us, the program goes on. */
 int InitializeInjection(void) {
   const void *caller = __builtin_extract_return_addr(__builtin_return_address(0));
   int saved = errno;
-  set_if_unset("NVTX_INJECTION64_PATH"); /* injected by CUDA_INJECTION64_PATH alone: for NVTX copies not yet initialised */
+  set_if_unset("NVTX_INJECTION64_PATH"); /* injected by CUDA_INJECTION64_PATH alone: for NVTX copies not yet initialised
+                                          */
   sc_tracer_start(!called_by_driver(caller));
   errno = saved;
   return 1;
@@ -63,6 +66,4 @@ int InitializeInjectionNvtx2(sc_nvtx_get_table get_table) {
 }
 
 /* The old libnvToolsExt.so. Its tables are found the same way. */
-int InitializeInjectionNvtx(sc_nvtx_get_table get_table) {
-  return InitializeInjectionNvtx2(get_table);
-}
+int InitializeInjectionNvtx(sc_nvtx_get_table get_table) { return InitializeInjectionNvtx2(get_table); }

@@ -25,7 +25,10 @@ struct sc_block {
 struct sc_memory_cache {
   uint64_t generation;
   unsigned next;
-  struct { uintptr_t low, high; uint8_t kind; } entry[SC_MEMORY_CACHE];
+  struct {
+    uintptr_t low, high;
+    uint8_t kind;
+  } entry[SC_MEMORY_CACHE];
 };
 
 /* Blocks that overlap the new one are gone: their release was not seen. False when memory is out. */
@@ -39,9 +42,9 @@ void sc_memory_forget_context(const void *context);
 uint8_t sc_memory_kind(struct sc_memory_cache *cache, uintptr_t address);
 
 enum sc_handle_class {
-  SC_HANDLE_POOL = 1,       /* value: enum sc_memory of what it gives */
-  SC_HANDLE_VMM = 2,        /* value: enum sc_memory */
-  SC_HANDLE_ARRAY = 3,      /* value: bytes per element */
+  SC_HANDLE_POOL = 1,        /* value: enum sc_memory of what it gives */
+  SC_HANDLE_VMM = 2,         /* value: enum sc_memory */
+  SC_HANDLE_ARRAY = 3,       /* value: bytes per element */
   SC_HANDLE_SLEEP_EVENT = 4, /* waiting for it sleeps */
 };
 void sc_handle_set(enum sc_handle_class kind, uint64_t handle, uint64_t value);

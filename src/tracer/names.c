@@ -136,6 +136,4 @@ uint32_t sc_name_id(const struct sc_name *name, struct sc_thread *thread) {
   return id;
 }
 
-void sc_names_forked(void) {
-  pthread_mutex_init(&lock, NULL);
-}
+void sc_names_forked(void) { pthread_mutex_init(&lock, NULL); }

@@ -60,12 +60,17 @@ static uint32_t domain_id(const struct domain *domain, struct sc_thread *thread)
   return domain == NULL ? 0 : sc_name_id(domain->name, thread);
 }
 
-static void put(struct sc_thread *thread, enum sc_record_kind kind, const struct domain *domain, const struct sc_name *name, uint64_t handle, uint64_t time_ns) {
+static void put(struct sc_thread *thread, enum sc_record_kind kind, const struct domain *domain,
+                const struct sc_name *name, uint64_t handle, uint64_t time_ns) {
   uint32_t name_id = sc_name_id(name, thread), of_domain = domain_id(domain, thread);
   struct sc_record_range *record = sc_thread_reserve(thread, 1);
   if (record == NULL)
     return;
-  *record = (struct sc_record_range){ .head = { .kind = (uint16_t)kind, .units = 1 }, .time_ns = time_ns, .handle = handle, .name = name_id, .domain = of_domain };
+  *record = (struct sc_record_range){ .head = { .kind = (uint16_t)kind, .units = 1 },
+                                      .time_ns = time_ns,
+                                      .handle = handle,
+                                      .name = name_id,
+                                      .domain = of_domain };
   sc_writer_commit_inline(thread->out, 1);
 }
 
@@ -134,17 +139,11 @@ static void end(const struct domain *domain, nvtxRangeId_t id) {
 }
 
 /* A name is worth keeping if it is recorded now, or may be when CUDA starts. */
-static bool wanted(void) {
-  return sc_threads_recording() || sc_tracer_awaited();
-}
+static bool wanted(void) { return sc_threads_recording() || sc_tracer_awaited(); }
 
-static const struct sc_name *name_of(const char *text) {
-  return wanted() ? sc_name_intern(text) : NULL;
-}
+static const struct sc_name *name_of(const char *text) { return wanted() ? sc_name_intern(text) : NULL; }
 
-static const struct sc_name *name_of_wide(const wchar_t *text) {
-  return wanted() ? sc_name_intern_wide(text) : NULL;
-}
+static const struct sc_name *name_of_wide(const wchar_t *text) { return wanted() ? sc_name_intern_wide(text) : NULL; }
 
 static const struct sc_name *name_of_attributes(const nvtxEventAttributes_t *event) {
   if (event == NULL || event->size < offsetof(nvtxEventAttributes_t, message) + sizeof(event->message) || !wanted())
@@ -158,7 +157,9 @@ static const struct sc_name *name_of_attributes(const nvtxEventAttributes_t *eve
 }
 
 /* ---- entry points ---------------------------------------------------------------------------- */
-static nvtxRangeId_t range_start_ex(const nvtxEventAttributes_t *event) { return start(NULL, name_of_attributes(event)); }
+static nvtxRangeId_t range_start_ex(const nvtxEventAttributes_t *event) {
+  return start(NULL, name_of_attributes(event));
+}
 static nvtxRangeId_t range_start_a(const char *text) { return start(NULL, name_of(text)); }
 static nvtxRangeId_t range_start_w(const wchar_t *text) { return start(NULL, name_of_wide(text)); }
 static void range_end(nvtxRangeId_t id) { end(NULL, id); }
@@ -207,26 +208,32 @@ static nvtxDomainHandle_t create_a(const char *text) { return create_domain(name
 static nvtxDomainHandle_t create_w(const wchar_t *text) { return create_domain(name_of_wide(text)); }
 
 /* ---- tables ------------------------------------------------------------------------------------ */
-#define ENTRY(id, function) { id, (NvtxFunctionPointer)(function) }
+#define ENTRY(id, function)                                                                                            \
+  { id, (NvtxFunctionPointer)(function) }
 struct entry {
   unsigned id;
   NvtxFunctionPointer function;
 };
 static const struct entry core[] = {
   ENTRY(NVTX_CBID_CORE_RangeStartEx, range_start_ex), ENTRY(NVTX_CBID_CORE_RangeStartA, range_start_a),
-  ENTRY(NVTX_CBID_CORE_RangeStartW, range_start_w), ENTRY(NVTX_CBID_CORE_RangeEnd, range_end),
-  ENTRY(NVTX_CBID_CORE_RangePushEx, range_push_ex), ENTRY(NVTX_CBID_CORE_RangePushA, range_push_a),
-  ENTRY(NVTX_CBID_CORE_RangePushW, range_push_w), ENTRY(NVTX_CBID_CORE_RangePop, range_pop),
+  ENTRY(NVTX_CBID_CORE_RangeStartW, range_start_w),   ENTRY(NVTX_CBID_CORE_RangeEnd, range_end),
+  ENTRY(NVTX_CBID_CORE_RangePushEx, range_push_ex),   ENTRY(NVTX_CBID_CORE_RangePushA, range_push_a),
+  ENTRY(NVTX_CBID_CORE_RangePushW, range_push_w),     ENTRY(NVTX_CBID_CORE_RangePop, range_pop),
 };
 static const struct entry core2[] = {
-  ENTRY(NVTX_CBID_CORE2_DomainRangeStartEx, domain_start_ex), ENTRY(NVTX_CBID_CORE2_DomainRangeEnd, domain_end),
-  ENTRY(NVTX_CBID_CORE2_DomainRangePushEx, domain_push_ex), ENTRY(NVTX_CBID_CORE2_DomainRangePop, domain_pop),
-  ENTRY(NVTX_CBID_CORE2_DomainRegisterStringA, register_a), ENTRY(NVTX_CBID_CORE2_DomainRegisterStringW, register_w),
-  ENTRY(NVTX_CBID_CORE2_DomainCreateA, create_a), ENTRY(NVTX_CBID_CORE2_DomainCreateW, create_w),
+  ENTRY(NVTX_CBID_CORE2_DomainRangeStartEx, domain_start_ex),
+  ENTRY(NVTX_CBID_CORE2_DomainRangeEnd, domain_end),
+  ENTRY(NVTX_CBID_CORE2_DomainRangePushEx, domain_push_ex),
+  ENTRY(NVTX_CBID_CORE2_DomainRangePop, domain_pop),
+  ENTRY(NVTX_CBID_CORE2_DomainRegisterStringA, register_a),
+  ENTRY(NVTX_CBID_CORE2_DomainRegisterStringW, register_w),
+  ENTRY(NVTX_CBID_CORE2_DomainCreateA, create_a),
+  ENTRY(NVTX_CBID_CORE2_DomainCreateW, create_w),
 };
 
 /* False if this copy of NVTX has no such module. */
-static bool fill(const NvtxExportTableCallbacks *callbacks, NvtxCallbackModule module, const struct entry *entries, size_t count) {
+static bool fill(const NvtxExportTableCallbacks *callbacks, NvtxCallbackModule module, const struct entry *entries,
+                 size_t count) {
   NvtxFunctionTable table = NULL;
   unsigned size = 0;
   if (callbacks->GetModuleFunctionTable(module, &table, &size) == 0 || table == NULL)
@@ -249,6 +256,4 @@ int sc_nvtx_attach(sc_nvtx_get_table get_table) {
   return 1;
 }
 
-void sc_nvtx_forked(void) {
-  pthread_mutex_init(&domains_lock, NULL);
-}
+void sc_nvtx_forked(void) { pthread_mutex_init(&domains_lock, NULL); }

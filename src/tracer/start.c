@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * From InitializeInjection to exit. Everything that prevents tracing is written into the trace (so that the command line can
- * say why) and onto one line of stderr; the program goes on as if we were not there. */
+ * From InitializeInjection to exit. Everything that prevents tracing is written into the trace (so that the command
+ * line can say why) and onto one line of stderr; the program goes on as if we were not there. */
 #include "tracer/start.h"
 
 #include <dlfcn.h>
@@ -23,8 +23,8 @@
 #include "tracer/watch.h"
 
 enum { /* CUPTI_CBID_RESOURCE_... */
-  CONTEXT_DESTROY_STARTING = 2,
-  CU_INIT_FINISHED = 5,
+       CONTEXT_DESTROY_STARTING = 2,
+       CU_INIT_FINISHED = 5,
 };
 #define NAMES_TRIED 1000
 
@@ -62,13 +62,9 @@ static void in_child(void) {
 
 static pthread_once_t forks_watched = PTHREAD_ONCE_INIT;
 
-static void watch_forks(void) {
-  (void)pthread_atfork(NULL, NULL, in_child);
-}
+static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, in_child); }
 
-void sc_tracer_watch_forks(void) {
-  (void)pthread_once(&forks_watched, watch_forks);
-}
+void sc_tracer_watch_forks(void) { (void)pthread_once(&forks_watched, watch_forks); }
 
 /* ---- the file ---------------------------------------------------------------------------------------- */
 static void host_name(char *name, size_t size) {
@@ -88,7 +84,8 @@ static bool open_trace(uint32_t flags, struct sc_error *err) {
     char number[16] = "";
     if (attempt > 1)
       (void)snprintf(number, sizeof(number), "-%d", attempt);
-    int n = snprintf(path, sizeof(path), "%s/synccount-%s-%ld%s" SC_TRACE_SUFFIX, options.output, host, (long)getpid(), number);
+    int n = snprintf(path, sizeof(path), "%s/synccount-%s-%ld%s" SC_TRACE_SUFFIX, options.output, host, (long)getpid(),
+                     number);
     if (n < 0 || (size_t)n >= sizeof(path)) {
       (void)sc_error_set(err, SC_ERR_LIMIT, "SYNCCOUNT_OUTPUT is too long a path");
       return false;
@@ -101,7 +98,8 @@ static bool open_trace(uint32_t flags, struct sc_error *err) {
     if (access(path, F_OK) != 0) /* otherwise somebody was faster: the next number */
       return false;
   }
-  (void)sc_error_set(err, SC_ERR_LIMIT, "%s and %d more of its kind exist; choose another SYNCCOUNT_OUTPUT", path, NAMES_TRIED - 1);
+  (void)sc_error_set(err, SC_ERR_LIMIT, "%s and %d more of its kind exist; choose another SYNCCOUNT_OUTPUT", path,
+                     NAMES_TRIED - 1);
   return false;
 }
 
@@ -157,7 +155,9 @@ static void enable_all(struct sc_writer_thread *thread) {
   (void)cupti.enable(1, cupti.subscriber, SC_DOMAIN_RESOURCE, CU_INIT_FINISHED);
   if (refused > 0) {
     char note[700];
-    (void)snprintf(note, sizeof(note), "cuptiEnableCallback refused %u of the watched calls (first: %s); they are not counted", refused, first);
+    (void)snprintf(note, sizeof(note),
+                   "cuptiEnableCallback refused %u of the watched calls (first: %s); they are not counted", refused,
+                   first);
     put_note(thread, SC_NOTE_DRIVER, note);
   }
 }
@@ -179,7 +179,8 @@ static bool begin_tracing(struct sc_writer_thread *thread, const void *simulated
   if (!sc_watch_build(&table, cupti.callback_name)) {
     (void)cupti.unsubscribe(cupti.subscriber);
     put_note(thread, SC_NOTE_DRIVER, "cuptiGetCallbackName knows no call that is watched, or memory is out");
-    sc_tracer_say(&options, "not tracing: %s knows no call that is watched; set SYNCCOUNT_CUPTI to another libcupti.so", cupti.path);
+    sc_tracer_say(&options, "not tracing: %s knows no call that is watched; set SYNCCOUNT_CUPTI to another libcupti.so",
+                  cupti.path);
     return false;
   }
   put_apis(thread);
@@ -198,7 +199,8 @@ static void start(bool late) {
     sc_tracer_say(&options, "%s", options.complaint);
   const char *simcuda = simulated_version(&simulated);
   traced_pid = getpid();
-  if (!sc_threads_prepare() || !open_trace((late ? SC_TRACE_LATE : 0u) | (simcuda != NULL ? SC_TRACE_SIMULATED : 0u), &err)) {
+  if (!sc_threads_prepare() ||
+      !open_trace((late ? SC_TRACE_LATE : 0u) | (simcuda != NULL ? SC_TRACE_SIMULATED : 0u), &err)) {
     sc_tracer_say(&options, "not tracing: %s", err.status == SC_OK ? "out of memory" : err.message);
     atomic_store_explicit(&state, STATE_FAILED, memory_order_relaxed);
     return;
@@ -237,14 +239,18 @@ static void at_exit(void) {
     errno = saved;
     return;
   }
-  (void)cupti.unsubscribe(cupti.subscriber); /* never cuptiFinalize: it waits for the device, and others may use CUPTI */
+  (void)cupti.unsubscribe(cupti.subscriber); /* never cuptiFinalize: it waits for the device, and others may use CUPTI
+                                              */
   bool closed = sc_threads_stop();
   const struct sc_trace_live *live = sc_writer_live(writer);
-  uint64_t lost = __atomic_load_n(&live->lost_records, __ATOMIC_RELAXED), full = __atomic_load_n(&live->full, __ATOMIC_RELAXED);
+  uint64_t lost = __atomic_load_n(&live->lost_records, __ATOMIC_RELAXED),
+           full = __atomic_load_n(&live->full, __ATOMIC_RELAXED);
   if (lost > 0 || full != 0)
-    sc_tracer_say(&options, "trace in %s, incomplete: %llu records lost%s; see it with: synccount report %s", path, (unsigned long long)lost,
-                  full != 0 ? " (no room: disk, file size limit or SYNCCOUNT_MAX_TRACE)" : "", path);
+    sc_tracer_say(&options, "trace in %s, incomplete: %llu records lost%s; see it with: synccount report %s", path,
+                  (unsigned long long)lost, full != 0 ? " (no room: disk, file size limit or SYNCCOUNT_MAX_TRACE)" : "",
+                  path);
   else
-    sc_tracer_say(&options, "trace in %s%s; see it with: synccount report %s", path, closed ? "" : " (left open: a thread was still in a callback)", path);
+    sc_tracer_say(&options, "trace in %s%s; see it with: synccount report %s", path,
+                  closed ? "" : " (left open: a thread was still in a callback)", path);
   errno = saved;
 }

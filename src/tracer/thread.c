@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The gate is a word that only the closing side changes. Entering stores `busy` and then reads the gate; closing shuts
- * the gate and then reads every `busy`. That needs a full barrier on both sides; membarrier(2) lets the closing side pay
- * for both, so that entering costs two plain memory accesses. Without it, entering pays for a fence. */
+ * the gate and then reads every `busy`. That needs a full barrier on both sides; membarrier(2) lets the closing side
+ * pay for both, so that entering costs two plain memory accesses. Without it, entering pays for a fence. */
 #include "tracer/thread.h"
 
 #include <errno.h>
@@ -31,9 +31,7 @@ static __thread bool beginning; /* our own allocations may come back to us throu
 
 static void thread_ended(void *value);
 
-static int membarrier(int command) {
-  return (int)syscall(SYS_membarrier, command, 0, 0);
-}
+static int membarrier(int command) { return (int)syscall(SYS_membarrier, command, 0, 0); }
 
 bool sc_threads_prepare(void) {
   long page = sysconf(_SC_PAGESIZE);
@@ -123,7 +121,8 @@ static bool wait_until_out(void) {
   for (int attempt = 0; attempt < 5000; attempt++) { /* half a second: one that long inside is stopped or stuck */
     bool inside = false;
     for (struct sc_thread *thread = registry; thread != NULL; thread = thread->next)
-      inside = inside || (thread != sc_thread_current && atomic_load_explicit(&thread->busy, memory_order_acquire) != 0);
+      inside =
+          inside || (thread != sc_thread_current && atomic_load_explicit(&thread->busy, memory_order_acquire) != 0);
     if (!inside)
       return true;
     (void)nanosleep(&pause, NULL);

@@ -13,23 +13,23 @@
 
 struct sc_watch;
 
-struct sc_open_call { /* the outermost CUDA call that this thread is in */
+struct sc_open_call {           /* the outermost CUDA call that this thread is in */
   const struct sc_watch *watch; /* NULL: in none */
   uint32_t correlation;
-  bool runtime;     /* it is open and of the runtime API: driver calls are part of it */
-  bool captured;    /* its stream was being captured when it was entered */
-  bool taken;       /* `block` was the memory that it frees */
+  bool runtime;  /* it is open and of the runtime API: driver calls are part of it */
+  bool captured; /* its stream was being captured when it was entered */
+  bool taken;    /* `block` was the memory that it frees */
   struct sc_block block;
   uint64_t start_ns;
 };
 
 struct sc_thread {
-  struct sc_thread *next;           /* registry */
-  _Atomic uint32_t busy;            /* inside our code: guards against recursion, and holds up the closing of the file */
-  struct sc_writer_thread *out;     /* NULL: no room for this thread; its losses are counted */
+  struct sc_thread *next;       /* registry */
+  _Atomic uint32_t busy;        /* inside our code: guards against recursion, and holds up the closing of the file */
+  struct sc_writer_thread *out; /* NULL: no room for this thread; its losses are counted */
   struct sc_open_call open;
   struct sc_memory_cache memory;
-  const void *context;              /* the last one seen, and its device */
+  const void *context; /* the last one seen, and its device */
   uint32_t context_uid;
   uint8_t device;
 };
@@ -40,17 +40,18 @@ enum sc_thread_state { SC_RECORD_OFF = 0, SC_RECORD_ON = 1 };
 bool sc_threads_prepare(void);
 /* Opens the gate for a writer; the calling thread's record stream is made by sc_thread_enter as everyone's. */
 void sc_threads_start(struct sc_writer *writer);
-/* Shuts the gate, waits for every thread inside our code, then calls sc_writer_close. False: one did not come out in time;
- * the file is then left as a killed process leaves it, with all that was committed. */
+/* Shuts the gate, waits for every thread inside our code, then calls sc_writer_close. False: one did not come out in
+ * time; the file is then left as a killed process leaves it, with all that was committed. */
 bool sc_threads_stop(void);
 /* In a forked child: the gate is shut, and nothing waits for anybody. */
 void sc_threads_forked(void);
-/* Set by sc_threads_prepare. The gate lies in a page that the kernel wipes in every forked child, whoever forked it and how. */
+/* Set by sc_threads_prepare. The gate lies in a page that the kernel wipes in every forked child, whoever forked it and
+ * how. */
 struct sc_gate {
   _Atomic uint32_t open;
 };
 extern struct sc_gate *sc_thread_gate;
-extern bool sc_thread_fence;                       /* the kernel offers no membarrier */
+extern bool sc_thread_fence;                         /* the kernel offers no membarrier */
 extern __thread struct sc_thread *sc_thread_current; /* NULL: this thread has not been seen */
 
 static inline bool sc_threads_recording(void) {

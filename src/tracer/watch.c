@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names, not numbers: the ids of _ptsz, _ptds, _v2 and later versions differ from toolkit to toolkit, the names do not. */
+ * Names, not numbers: the ids of _ptsz, _ptds, _v2 and later versions differ from toolkit to toolkit, the names do not.
+ */
 #include "tracer/watch.h"
 
 #include <stdlib.h>
@@ -42,7 +43,8 @@ void sc_watch_classify(uint8_t domain, const char *name, struct sc_watch *out) {
   out->action = action_of((enum sc_op)out->op);
   out->direction = (uint8_t)sc_call_direction(name);
   out->role = out->layout != NULL ? out->layout->role : SC_ROLE_NONE;
-  /* A pointer that an unknown form of an allocation gives out is one that we do not know. Arrays have handles, not pointers. */
+  /* A pointer that an unknown form of an allocation gives out is one that we do not know. Arrays have handles, not
+   * pointers. */
   if (out->op == SC_OP_ALLOC && out->layout == NULL && strstr(parsed.base, "Array") == NULL)
     out->role = SC_ROLE_IMPORT;
   if (out->action == SC_ACTION_NONE && out->role != SC_ROLE_NONE)

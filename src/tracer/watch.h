@@ -25,21 +25,22 @@ struct sc_watch {
   uint8_t op;                     /* enum sc_op */
   uint8_t role;                   /* enum sc_role */
   uint8_t domain;
-  uint8_t direction;              /* enum sc_direction that the name fixes */
-  bool per_thread;                /* stream 0 is the per-thread default stream */
+  uint8_t direction; /* enum sc_direction that the name fixes */
+  bool per_thread;   /* stream 0 is the per-thread default stream */
 };
 
 /* Ids of both domains overlap: the table is keyed by domain, then id. */
 struct sc_watch_table {
   struct sc_watch *of_domain[3]; /* indexed by CUPTI's domain number */
   uint32_t count[3];
-  uint32_t apis;                 /* ids given out, from 1 */
+  uint32_t apis; /* ids given out, from 1 */
 };
 
 /* What a call of this name is to us. The layout comes from its exact name, the op from its base name. */
 void sc_watch_classify(uint8_t domain, const char *name, struct sc_watch *out);
 
-/* `name_of` is cuptiGetCallbackName. False when memory is out, or CUPTI knows no names. Freed by nobody: callbacks read it. */
+/* `name_of` is cuptiGetCallbackName. False when memory is out, or CUPTI knows no names. Freed by nobody: callbacks read
+ * it. */
 bool sc_watch_build(struct sc_watch_table *table, int (*name_of)(int domain, uint32_t cbid, const char **name));
 
 static inline const struct sc_watch *sc_watch_find(const struct sc_watch_table *table, unsigned domain, uint32_t cbid) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A CUPTI of a few functions. Its names come from the real library where that is installed, else from what the test has called. */
+ * A CUPTI of a few functions. Its names come from the real library where that is installed, else from what the test has
+ * called. */
 #include "harness.h"
 
 #include <dlfcn.h>
@@ -27,7 +28,8 @@ static int device_of_context(void *context, uint32_t *device) {
 }
 
 static void find_names(void) {
-  static const char *const paths[] = { "libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/lib64/libcupti.so", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so" };
+  static const char *const paths[] = { "libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/lib64/libcupti.so",
+                                       "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so" };
   for (size_t i = 0; i < SC_COUNTOF(paths) && cupti.callback_name == NULL; i++) {
     void *handle = dlopen(paths[i], RTLD_NOW);
     if (handle != NULL)
@@ -54,7 +56,8 @@ void harness_begin(bool late) {
     for (uint32_t cbid = 0; cbid < table.count[domain]; cbid++) {
       const char *name = NULL;
       if (table.of_domain[domain][cbid].api != 0 && cupti.callback_name((int)domain, cbid, &name) == 0)
-        sc_writer_api(thread, table.of_domain[domain][cbid].api, (uint8_t)domain, cbid, (enum sc_op)table.of_domain[domain][cbid].op, name);
+        sc_writer_api(thread, table.of_domain[domain][cbid].api, (uint8_t)domain, cbid,
+                      (enum sc_op)table.of_domain[domain][cbid].op, name);
     }
   sc_writer_thread_end(thread);
   sc_callback_prepare(&cupti, &table, late);
@@ -93,7 +96,9 @@ void harness_resource(uint32_t cbid) {
 }
 
 void harness_do(int domain, uint32_t cbid, const char *name, const void *params, int status) {
-  struct harness_call call = { .domain = domain, .cbid = cbid, .name = name, .params = params, .correlation = ++last_correlation };
+  struct harness_call call = {
+    .domain = domain, .cbid = cbid, .name = name, .params = params, .correlation = ++last_correlation
+  };
   harness_enter(&call);
   harness_exit(&call, status);
 }
@@ -103,7 +108,8 @@ static void take_range(struct sc_reader *reader, const struct sc_record_range *r
   if (seen < ranges_before)
     return;
   size_t i = now.range_count++;
-  const char *name = sc_reader_string(reader, range->name, NULL), *domain = sc_reader_string(reader, range->domain, NULL);
+  const char *name = sc_reader_string(reader, range->name, NULL),
+             *domain = sc_reader_string(reader, range->domain, NULL);
   now.ranges[i] = *range;
   (void)snprintf(now.names[i], sizeof(now.names[i]), "%s", name != NULL ? name : "");
   (void)snprintf(now.domains[i], sizeof(now.domains[i]), "%s", domain != NULL ? domain : "");
@@ -123,7 +129,8 @@ static void read_all(size_t *calls, size_t *ranges, size_t *notes) {
     for (size_t offset = 0; (head = sc_batch_next(&batch, &offset)) != NULL;) {
       if (head->kind == SC_RECORD_CALL && (*calls)++ >= calls_before && now.call_count < SC_COUNTOF(now.calls))
         now.calls[now.call_count++] = *(const struct sc_record_call *)(const void *)head;
-      if (head->kind >= SC_RECORD_RANGE_PUSH && head->kind <= SC_RECORD_RANGE_END && now.range_count < SC_COUNTOF(now.ranges))
+      if (head->kind >= SC_RECORD_RANGE_PUSH && head->kind <= SC_RECORD_RANGE_END &&
+          now.range_count < SC_COUNTOF(now.ranges))
         take_range(reader, (const struct sc_record_range *)(const void *)head, (*ranges)++);
       if (head->kind == SC_RECORD_NOTE && (*notes)++ >= notes_before && now.note_count < SC_COUNTOF(now.notes)) {
         const struct sc_record_text *text = (const struct sc_record_text *)(const void *)head;

@@ -63,8 +63,14 @@ static void test_runtime_call_is_one_record(void **state) {
 
 static void test_driver_call_under_runtime_call_is_dropped(void **state) {
   (void)state;
-  struct harness_call outer = { RT_ID(cudaMemcpy_v3020), PARAMS(cudaMemcpy_v3020, .dst = pageable, .src = device, .count = 8, .kind = cudaMemcpyDeviceToHost), 7, NULL };
-  struct harness_call inner = { DR_ID(cuMemcpyDtoH_v2), PARAMS(cuMemcpyDtoH_v2, .dstHost = pageable, .srcDevice = (CUdeviceptr)device, .ByteCount = 8), 7, NULL };
+  struct harness_call outer = {
+    RT_ID(cudaMemcpy_v3020),
+    PARAMS(cudaMemcpy_v3020, .dst = pageable, .src = device, .count = 8, .kind = cudaMemcpyDeviceToHost), 7, NULL
+  };
+  struct harness_call inner = {
+    DR_ID(cuMemcpyDtoH_v2),
+    PARAMS(cuMemcpyDtoH_v2, .dstHost = pageable, .srcDevice = (CUdeviceptr)device, .ByteCount = 8), 7, NULL
+  };
   harness_enter(&outer);
   for (int i = 0; i < 18; i++) {
     harness_enter(&inner);
@@ -77,7 +83,8 @@ static void test_driver_call_under_runtime_call_is_dropped(void **state) {
 
 static void test_driver_call_under_runtime_call_is_dropped_without_correlation_ids(void **state) {
   (void)state;
-  struct harness_call outer = { RT_ID(cudaStreamSynchronize_v3020), PARAMS(cudaStreamSynchronize_v3020, .stream = STREAM), 0, NULL };
+  struct harness_call outer = { RT_ID(cudaStreamSynchronize_v3020),
+                                PARAMS(cudaStreamSynchronize_v3020, .stream = STREAM), 0, NULL };
   struct harness_call inner = { DR_ID(cuStreamSynchronize), PARAMS(cuStreamSynchronize, .hStream = STREAM), 0, NULL };
   harness_enter(&outer);
   harness_enter(&inner);
@@ -107,7 +114,8 @@ static void test_same_id_in_two_domains_is_two_calls(void **state) {
 
 static void test_entry_without_exit_does_not_swallow_what_follows(void **state) {
   (void)state;
-  struct harness_call lost = { RT_ID(cudaStreamSynchronize_v3020), PARAMS(cudaStreamSynchronize_v3020, .stream = STREAM), 50, NULL };
+  struct harness_call lost = { RT_ID(cudaStreamSynchronize_v3020),
+                               PARAMS(cudaStreamSynchronize_v3020, .stream = STREAM), 50, NULL };
   harness_enter(&lost);
   RUNTIME(cudaStreamSynchronize_v3020, 0, .stream = OTHER);
   RUNTIME_VOID(cudaDeviceSynchronize_v3020, 0);
@@ -118,7 +126,8 @@ static void test_entry_without_exit_does_not_swallow_what_follows(void **state) 
 
 static void test_exit_without_entry_is_ignored(void **state) {
   (void)state;
-  struct harness_call lost = { RT_ID(cudaStreamSynchronize_v3020), PARAMS(cudaStreamSynchronize_v3020, .stream = STREAM), 60, NULL };
+  struct harness_call lost = { RT_ID(cudaStreamSynchronize_v3020),
+                               PARAMS(cudaStreamSynchronize_v3020, .stream = STREAM), 60, NULL };
   harness_exit(&lost, 0);
   assert_int_equal(harness_read()->call_count, 0);
 }
@@ -138,7 +147,8 @@ static void test_default_streams_are_told_apart(void **state) {
   RUNTIME(cudaMemcpy_v3020, 0, .dst = pageable, .src = device, .count = 4, .kind = cudaMemcpyDeviceToHost);
   const struct harness_records *records = harness_read();
   assert_int_equal(records->call_count, 5);
-  static const uint64_t expected[] = { SC_STREAM_LEGACY, SC_STREAM_PER_THREAD, SC_STREAM_PER_THREAD, SC_STREAM_PER_THREAD, SC_STREAM_LEGACY };
+  static const uint64_t expected[] = { SC_STREAM_LEGACY, SC_STREAM_PER_THREAD, SC_STREAM_PER_THREAD,
+                                       SC_STREAM_PER_THREAD, SC_STREAM_LEGACY };
   for (size_t i = 0; i < 5; i++)
     assert_int_equal(records->calls[i].stream, expected[i]);
 }
@@ -167,7 +177,8 @@ static void test_launches_are_counted_before_the_next_record(void **state) {
     RUNTIME(cudaLaunchKernel_v7000, 0, .stream = STREAM);
   RUNTIME(cudaGraphLaunch_v10000, 0, .stream = STREAM);
   RUNTIME(cudaLaunchKernel_v7000, cudaErrorInvalidConfiguration, .stream = STREAM); /* gave the device nothing */
-  RUNTIME(cudaMemcpyAsync_v3020, 0, .dst = device, .src = pageable, .count = 4, .kind = cudaMemcpyHostToDevice, .stream = STREAM);
+  RUNTIME(cudaMemcpyAsync_v3020, 0, .dst = device, .src = pageable, .count = 4, .kind = cudaMemcpyHostToDevice,
+          .stream = STREAM);
   RUNTIME(cudaStreamSynchronize_v3020, 0, .stream = STREAM);
   const struct harness_records *records = harness_read();
   assert_int_equal(records->call_count, 2);
@@ -370,9 +381,16 @@ static void test_destroyed_context_takes_its_memory(void **state) {
 
 static void test_2d_3d_and_array_copies(void **state) {
   (void)state;
-  struct cudaMemcpy3DParms cube = { .srcPtr = { .ptr = device }, .dstPtr = { .ptr = pageable }, .extent = { 4, 5, 6 }, .kind = cudaMemcpyDeviceToHost };
-  CUDA_MEMCPY2D plane = { .srcMemoryType = CU_MEMORYTYPE_ARRAY, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = pageable, .WidthInBytes = 10, .Height = 3 };
-  RUNTIME(cudaMemcpy2D_v3020, 0, .dst = pageable, .dpitch = 8, .src = device, .spitch = 8, .width = 8, .height = 4, .kind = cudaMemcpyDeviceToHost);
+  struct cudaMemcpy3DParms cube = {
+    .srcPtr = { .ptr = device }, .dstPtr = { .ptr = pageable }, .extent = { 4, 5, 6 }, .kind = cudaMemcpyDeviceToHost
+  };
+  CUDA_MEMCPY2D plane = { .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                          .dstMemoryType = CU_MEMORYTYPE_HOST,
+                          .dstHost = pageable,
+                          .WidthInBytes = 10,
+                          .Height = 3 };
+  RUNTIME(cudaMemcpy2D_v3020, 0, .dst = pageable, .dpitch = 8, .src = device, .spitch = 8, .width = 8, .height = 4,
+          .kind = cudaMemcpyDeviceToHost);
   RUNTIME(cudaMemcpy3D_v3020, 0, .p = &cube);
   DRIVER(cuMemcpy2D_v2, 0, .pCopy = &plane);
   RUNTIME(cudaMemcpyFromArray_v3020, 0, .dst = pageable, .count = 12, .kind = cudaMemcpyDeviceToHost);
@@ -381,8 +399,10 @@ static void test_2d_3d_and_array_copies(void **state) {
   const struct harness_records *records = harness_read();
   assert_int_equal(records->call_count, 6);
   static const uint64_t bytes[] = { 32, 120, 30, 12, 4, 0 };
-  static const uint8_t direction[] = { SC_DIRECTION_D2H, SC_DIRECTION_D2H, SC_DIRECTION_D2H, SC_DIRECTION_D2H, SC_DIRECTION_H2D, SC_DIRECTION_NONE };
-  static const uint8_t source[] = { SC_MEMORY_DEVICE, SC_MEMORY_DEVICE, SC_MEMORY_ARRAY, SC_MEMORY_ARRAY, SC_MEMORY_PAGEABLE, 0 };
+  static const uint8_t direction[] = { SC_DIRECTION_D2H, SC_DIRECTION_D2H, SC_DIRECTION_D2H,
+                                       SC_DIRECTION_D2H, SC_DIRECTION_H2D, SC_DIRECTION_NONE };
+  static const uint8_t source[] = { SC_MEMORY_DEVICE, SC_MEMORY_DEVICE,   SC_MEMORY_ARRAY,
+                                    SC_MEMORY_ARRAY,  SC_MEMORY_PAGEABLE, 0 };
   for (size_t i = 0; i < 6; i++) {
     assert_int_equal(records->calls[i].bytes, bytes[i]);
     assert_int_equal(records->calls[i].direction, direction[i]);
@@ -395,7 +415,9 @@ static void test_array_elements_have_their_size(void **state) {
   (void)state;
   cudaArray_t array = (cudaArray_t)(uintptr_t)0x1234000;
   struct cudaChannelFormatDesc channel = { 32, 32, 0, 0, cudaChannelFormatKindFloat };
-  struct cudaMemcpy3DParms cube = { .srcArray = array, .dstPtr = { .ptr = pageable }, .extent = { 4, 2, 1 }, .kind = cudaMemcpyDeviceToHost };
+  struct cudaMemcpy3DParms cube = {
+    .srcArray = array, .dstPtr = { .ptr = pageable }, .extent = { 4, 2, 1 }, .kind = cudaMemcpyDeviceToHost
+  };
   RUNTIME(cudaMallocArray_v3020, 0, .array = &array, .desc = &channel, .width = 4, .height = 2);
   harness_mark();
   RUNTIME(cudaMemcpy3D_v3020, 0, .p = &cube);
@@ -450,7 +472,8 @@ static void capture_end(cudaStream_t stream, int status) {
 }
 static bool is_captured(cudaStream_t stream) {
   harness_mark();
-  RUNTIME(cudaMemcpyAsync_v3020, 0, .dst = pageable, .src = device, .count = 1, .kind = cudaMemcpyDeviceToHost, .stream = stream);
+  RUNTIME(cudaMemcpyAsync_v3020, 0, .dst = pageable, .src = device, .count = 1, .kind = cudaMemcpyDeviceToHost,
+          .stream = stream);
   struct sc_record_call call = harness_one();
   return (SC_CALL_FLAGS(&call) & SC_CALL_CAPTURED) != 0;
 }
@@ -525,21 +548,43 @@ static void test_imported_memory_makes_default_directions_unknown(void **state) 
 int main(void) {
 #define T(name) cmocka_unit_test_setup(name, mark)
   const struct CMUnitTest tests[] = {
-    T(test_runtime_call_is_one_record), T(test_driver_call_under_runtime_call_is_dropped),
-    T(test_driver_call_under_runtime_call_is_dropped_without_correlation_ids), T(test_driver_call_alone_is_recorded),
-    T(test_same_id_in_two_domains_is_two_calls), T(test_entry_without_exit_does_not_swallow_what_follows), T(test_exit_without_entry_is_ignored),
-    T(test_failed_call_keeps_its_status), T(test_default_streams_are_told_apart), T(test_device_of_context_is_recorded), T(test_errno_is_kept),
-    T(test_launches_are_counted_before_the_next_record), T(test_polls_merge_into_one_record), T(test_ready_at_once_is_a_record_with_0),
-    T(test_poll_ends_at_another_object_call_or_launch), T(test_pinned_and_pageable_are_told_apart),
-    T(test_registered_memory_is_pinned_until_unregistered), T(test_failed_allocation_and_failed_free_change_nothing), T(test_managed_memory_is_known),
-    T(test_default_direction_comes_from_the_allocations), T(test_free_of_null_and_of_pool_memory_is_flagged),
-    T(test_freed_address_may_be_reused_before_the_free_returns), T(test_mapped_virtual_memory_has_its_handles_kind),
-    T(test_context_reset_forgets_its_memory), T(test_destroyed_context_takes_its_memory), T(test_2d_3d_and_array_copies), T(test_array_elements_have_their_size), T(test_driver_memset_counts_bytes),
+    T(test_runtime_call_is_one_record),
+    T(test_driver_call_under_runtime_call_is_dropped),
+    T(test_driver_call_under_runtime_call_is_dropped_without_correlation_ids),
+    T(test_driver_call_alone_is_recorded),
+    T(test_same_id_in_two_domains_is_two_calls),
+    T(test_entry_without_exit_does_not_swallow_what_follows),
+    T(test_exit_without_entry_is_ignored),
+    T(test_failed_call_keeps_its_status),
+    T(test_default_streams_are_told_apart),
+    T(test_device_of_context_is_recorded),
+    T(test_errno_is_kept),
+    T(test_launches_are_counted_before_the_next_record),
+    T(test_polls_merge_into_one_record),
+    T(test_ready_at_once_is_a_record_with_0),
+    T(test_poll_ends_at_another_object_call_or_launch),
+    T(test_pinned_and_pageable_are_told_apart),
+    T(test_registered_memory_is_pinned_until_unregistered),
+    T(test_failed_allocation_and_failed_free_change_nothing),
+    T(test_managed_memory_is_known),
+    T(test_default_direction_comes_from_the_allocations),
+    T(test_free_of_null_and_of_pool_memory_is_flagged),
+    T(test_freed_address_may_be_reused_before_the_free_returns),
+    T(test_mapped_virtual_memory_has_its_handles_kind),
+    T(test_context_reset_forgets_its_memory),
+    T(test_destroyed_context_takes_its_memory),
+    T(test_2d_3d_and_array_copies),
+    T(test_array_elements_have_their_size),
+    T(test_driver_memset_counts_bytes),
 #if CUDART_VERSION >= 13000
     T(test_batch_is_recorded_as_its_blocking_copy),
 #endif
-    T(test_event_made_to_sleep_is_flagged), T(test_capture_follows_its_stream), T(test_capture_is_joined_by_events),
-    T(test_captured_launches_are_no_submissions), T(test_failed_end_of_capture), T(test_destroyed_stream_ends_its_capture),
+    T(test_event_made_to_sleep_is_flagged),
+    T(test_capture_follows_its_stream),
+    T(test_capture_is_joined_by_events),
+    T(test_captured_launches_are_no_submissions),
+    T(test_failed_end_of_capture),
+    T(test_destroyed_stream_ends_its_capture),
     T(test_imported_memory_makes_default_directions_unknown),
   };
   return cmocka_run_group_tests(tests, begin, end);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Recording that begins in the middle: what was allocated before is of unknown kind, and says so instead of guessing. */
+ * Recording that begins in the middle: what was allocated before is of unknown kind, and says so instead of guessing.
+ */
 #include "harness.h"
 
 #include <stdlib.h>
@@ -61,7 +62,8 @@ static void test_initialisation_that_finishes_later_means_not_late(void **state)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_memory_from_before_is_unknown), cmocka_unit_test(test_memory_allocated_since_is_known),
+    cmocka_unit_test(test_memory_from_before_is_unknown),
+    cmocka_unit_test(test_memory_allocated_since_is_known),
     cmocka_unit_test(test_initialisation_that_finishes_later_means_not_late),
   };
   return cmocka_run_group_tests(tests, begin, end);

@@ -75,7 +75,10 @@ static void test_random_operations_agree_with_a_list(void **state) {
     uintptr_t at = 0x1000 + next_random(4000);
     uint32_t what = next_random(100);
     if (what < 8 && model_count < MODEL_MAX - 8) {
-      struct sc_block block = { .low = at, .high = at + 1 + next_random(60), .kind = (uint8_t)(1 + next_random(4)), .context = &contexts[next_random(3)] };
+      struct sc_block block = { .low = at,
+                                .high = at + 1 + next_random(60),
+                                .kind = (uint8_t)(1 + next_random(4)),
+                                .context = &contexts[next_random(3)] };
       assert_true(sc_memory_add(&block));
       model_add(&block);
     } else if (what < 14) {
@@ -135,9 +138,12 @@ static void *own_addresses(void *argument) {
   uintptr_t base = ((uintptr_t)argument + 1) << 32;
   struct sc_memory_cache cache = { .generation = 0 };
   for (int i = 0; i < 3000; i++) {
-    struct sc_block block = { .low = base + (uintptr_t)(i % 7) * 64, .high = base + (uintptr_t)(i % 7) * 64 + 64, .kind = SC_MEMORY_PINNED }, taken;
-    if (!sc_memory_add(&block) || sc_memory_kind(&cache, block.low + 5) != SC_MEMORY_PINNED || !sc_memory_take(block.low, &taken) ||
-        sc_memory_kind(&cache, block.low) != SC_MEMORY_UNTRACKED)
+    struct sc_block block = { .low = base + (uintptr_t)(i % 7) * 64,
+                              .high = base + (uintptr_t)(i % 7) * 64 + 64,
+                              .kind = SC_MEMORY_PINNED },
+                    taken;
+    if (!sc_memory_add(&block) || sc_memory_kind(&cache, block.low + 5) != SC_MEMORY_PINNED ||
+        !sc_memory_take(block.low, &taken) || sc_memory_kind(&cache, block.low) != SC_MEMORY_UNTRACKED)
       return (void *)1;
   }
   return NULL;
@@ -174,7 +180,8 @@ static void test_handles_are_kept_by_class(void **state) {
 static void test_two_captures_at_once_end_apart(void **state) {
   (void)state;
   static const char a_thread;
-  struct sc_stream_key one = { 10, NULL }, two = { 20, NULL }, three = { 30, NULL }, mine = { SC_STREAM_PER_THREAD, &a_thread }, others = { SC_STREAM_PER_THREAD, NULL };
+  struct sc_stream_key one = { 10, NULL }, two = { 20, NULL }, three = { 30, NULL },
+                       mine = { SC_STREAM_PER_THREAD, &a_thread }, others = { SC_STREAM_PER_THREAD, NULL };
   sc_capture_begin(one);
   sc_capture_begin(two);
   sc_capture_record(7, two);
@@ -195,9 +202,12 @@ static void test_two_captures_at_once_end_apart(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_random_operations_agree_with_a_list), cmocka_unit_test(test_cache_answers_only_as_long_as_nothing_changed),
-    cmocka_unit_test(test_many_blocks_do_not_recurse_or_slow_down), cmocka_unit_test(test_threads_see_their_own_changes),
-    cmocka_unit_test(test_handles_are_kept_by_class), cmocka_unit_test(test_two_captures_at_once_end_apart),
+    cmocka_unit_test(test_random_operations_agree_with_a_list),
+    cmocka_unit_test(test_cache_answers_only_as_long_as_nothing_changed),
+    cmocka_unit_test(test_many_blocks_do_not_recurse_or_slow_down),
+    cmocka_unit_test(test_threads_see_their_own_changes),
+    cmocka_unit_test(test_handles_are_kept_by_class),
+    cmocka_unit_test(test_two_captures_at_once_end_apart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,10 +30,14 @@ static int mark(void **state) {
 }
 
 static nvtxEventAttributes_t named(const char *text) {
-  return (nvtxEventAttributes_t){ .version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE, .messageType = NVTX_MESSAGE_TYPE_ASCII, .message.ascii = text };
+  return (nvtxEventAttributes_t){ .version = NVTX_VERSION,
+                                  .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                  .messageType = NVTX_MESSAGE_TYPE_ASCII,
+                                  .message.ascii = text };
 }
 
-static void expect(const struct harness_records *records, size_t at, uint16_t kind, const char *name, const char *domain) {
+static void expect(const struct harness_records *records, size_t at, uint16_t kind, const char *name,
+                   const char *domain) {
   assert_true(at < records->range_count);
   assert_int_equal(records->ranges[at].head.kind, kind);
   assert_string_equal(records->names[at], name);
@@ -55,7 +59,8 @@ static void test_ranges_open_when_recording_starts_are_put_first(void **state) {
   assert_int_equal(records->range_count, 2);
   expect(records, 0, SC_RECORD_RANGE_PUSH, "outer", "");
   expect(records, 1, SC_RECORD_RANGE_PUSH, "inner", "early domain");
-  assert_true(records->ranges[0].time_ns <= records->ranges[1].time_ns && records->ranges[1].time_ns <= records->calls[0].start_ns);
+  assert_true(records->ranges[0].time_ns <= records->ranges[1].time_ns &&
+              records->ranges[1].time_ns <= records->calls[0].start_ns);
   assert_int_equal(nvtxRangePop(), 0);
   assert_int_equal(nvtxDomainRangePop(domain), 0);
 }
@@ -80,7 +85,10 @@ static void test_domains_and_registered_strings(void **state) {
   (void)state;
   nvtxDomainHandle_t domain = nvtxDomainCreateA("synccount"), same = nvtxDomainCreateW(L"synccount");
   nvtxStringHandle_t registered = nvtxDomainRegisterStringA(domain, "layer:3");
-  nvtxEventAttributes_t event = { .version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE, .messageType = NVTX_MESSAGE_TYPE_REGISTERED, .message.registered = registered };
+  nvtxEventAttributes_t event = { .version = NVTX_VERSION,
+                                  .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                  .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
+                                  .message.registered = registered };
   assert_ptr_equal(domain, same);
   assert_int_equal(nvtxRangePushA("default domain"), 0);
   assert_int_equal(nvtxDomainRangePushEx(domain, &event), 0); /* depths are per domain */
@@ -124,7 +132,9 @@ static void test_marks_are_ignored(void **state) {
 static void test_ranges_without_a_name(void **state) {
   (void)state;
   nvtxEventAttributes_t event = { .version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE };
-  nvtxEventAttributes_t too_small = { .version = NVTX_VERSION, .size = 4, .messageType = NVTX_MESSAGE_TYPE_ASCII, .message.ascii = (const char *)1 };
+  nvtxEventAttributes_t too_small = {
+    .version = NVTX_VERSION, .size = 4, .messageType = NVTX_MESSAGE_TYPE_ASCII, .message.ascii = (const char *)1
+  };
   nvtxRangePushEx(&event);
   nvtxRangePushEx(&too_small); /* of a version that we do not know: its message is not looked at */
   nvtxRangePop();
@@ -188,9 +198,16 @@ static void test_threads_share_names(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup(name, mark)
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_ranges_open_when_recording_starts_are_put_first), T(test_nested_ranges_return_their_depth),
-    T(test_domains_and_registered_strings), T(test_start_end_ranges_have_ids), T(test_wide_names_become_utf8), T(test_marks_are_ignored),
-    T(test_ranges_without_a_name), T(test_a_name_is_written_once), T(test_a_very_long_name_is_cut), T(test_threads_share_names),
+    cmocka_unit_test(test_ranges_open_when_recording_starts_are_put_first),
+    T(test_nested_ranges_return_their_depth),
+    T(test_domains_and_registered_strings),
+    T(test_start_end_ranges_have_ids),
+    T(test_wide_names_become_utf8),
+    T(test_marks_are_ignored),
+    T(test_ranges_without_a_name),
+    T(test_a_name_is_written_once),
+    T(test_a_very_long_name_is_cut),
+    T(test_threads_share_names),
   };
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -76,11 +76,11 @@ static int run_with(const char *preload, const char *const *settings, const char
 
 #define RUN(settings, ...) run_with(TRACER, settings, (const char *const[]){ VICTIM, __VA_ARGS__, NULL })
 #define SETTINGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
-#define assert_exit(status, code)                                                         \
-  do {                                                                                    \
-    int status_ = (status);                                                               \
-    if (!WIFEXITED(status_) || WEXITSTATUS(status_) != (code))                            \
-      fail_msg("ended with status 0x%x, expected exit %d; it said: %s", status_, code, err); \
+#define assert_exit(status, code)                                                                                      \
+  do {                                                                                                                 \
+    int status_ = (status);                                                                                            \
+    if (!WIFEXITED(status_) || WEXITSTATUS(status_) != (code))                                                         \
+      fail_msg("ended with status 0x%x, expected exit %d; it said: %s", status_, code, err);                           \
   } while (0)
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
@@ -207,7 +207,8 @@ static void test_library_is_light_and_stays(void **state) {
   shell("readelf -d '" TRACER_FILE "'", text, sizeof(text));
   assert_non_null(strstr(text, "NODELETE"));
   assert_null(strstr(text, "STATIC_TLS")); /* a late dlopen may find none left */
-  shell("readelf -d '" TRACER_FILE "' | sed -n 's/.*NEEDED.*\\[\\(.*\\)\\].*/\\1/p' | grep -v -e '^libc\\.so' -e '^libdl\\.' -e '^libpthread\\.' -e '^ld-linux' || true",
+  shell("readelf -d '" TRACER_FILE "' | sed -n 's/.*NEEDED.*\\[\\(.*\\)\\].*/\\1/p' | grep -v -e '^libc\\.so' -e "
+                                   "'^libdl\\.' -e '^libpthread\\.' -e '^ld-linux' || true",
         text, sizeof(text));
   assert_string_equal(text, "");
 }
@@ -305,7 +306,8 @@ static void test_late_start_is_marked(void **state) {
   assert_int_equal(only_trace()->flags, SC_TRACE_LATE);
 }
 
-/* ---- what prevents tracing ------------------------------------------------------------------------------------------ */
+/* ---- what prevents tracing ------------------------------------------------------------------------------------------
+ */
 static void expect_untraced(const char *const *settings, uint32_t note, const char *in_note, const char *in_err) {
   assert_exit(RUN(settings, "sync", "5"), 0);
   struct trace *trace = only_trace();
@@ -321,23 +323,26 @@ static void expect_untraced(const char *const *settings, uint32_t note, const ch
 
 static void test_taken_slot_is_named(void **state) {
   (void)state;
-  expect_untraced(SETTINGS("FAKE_CUPTI_SUBSCRIBE=39", "FAKE_CUPTI_HOLDER=CUPTI for Nosy Profiler"), SC_NOTE_SLOT_TAKEN, "CUPTI for Nosy Profiler",
-                  "\"CUPTI for Nosy Profiler\" holds it");
+  expect_untraced(SETTINGS("FAKE_CUPTI_SUBSCRIBE=39", "FAKE_CUPTI_HOLDER=CUPTI for Nosy Profiler"), SC_NOTE_SLOT_TAKEN,
+                  "CUPTI for Nosy Profiler", "\"CUPTI for Nosy Profiler\" holds it");
 }
 
 static void test_too_old_cupti_is_named(void **state) {
   (void)state;
-  expect_untraced(SETTINGS("FAKE_CUPTI_VERSION=12", "SYNCCOUNT_CUPTI=" FAKE_FOLDER "/libcupti.so.13"), SC_NOTE_OLD_CUPTI, "version 12", "is too old");
+  expect_untraced(SETTINGS("FAKE_CUPTI_VERSION=12", "SYNCCOUNT_CUPTI=" FAKE_FOLDER "/libcupti.so.13"),
+                  SC_NOTE_OLD_CUPTI, "version 12", "is too old");
 }
 
 static void test_refusing_driver_is_named(void **state) {
   (void)state;
-  expect_untraced(SETTINGS("FAKE_CUPTI_SUBSCRIBE=15"), SC_NOTE_DRIVER, "CUPTI_ERROR_NOT_INITIALIZED (15)", "the driver is older than this CUPTI");
+  expect_untraced(SETTINGS("FAKE_CUPTI_SUBSCRIBE=15"), SC_NOTE_DRIVER, "CUPTI_ERROR_NOT_INITIALIZED (15)",
+                  "the driver is older than this CUPTI");
 }
 
 static void test_missing_cupti_is_named(void **state) {
   (void)state;
-  assert_exit(run_with(TRACER ":" HIDE, SETTINGS("SYNCCOUNT_CUPTI=/nowhere/libcupti.so.13"), SETTINGS(VICTIM, "sync", "5")), 0);
+  assert_exit(
+      run_with(TRACER ":" HIDE, SETTINGS("SYNCCOUNT_CUPTI=/nowhere/libcupti.so.13"), SETTINGS(VICTIM, "sync", "5")), 0);
   struct trace *trace = only_trace();
   assert_int_equal(trace->calls, 0);
   assert_int_equal(trace->note, SC_NOTE_NO_CUPTI);
@@ -362,7 +367,8 @@ static void test_unwritable_folder_leaves_the_program_alone(void **state) {
   assert_int_equal(trace_count, 0);
 }
 
-/* ---- no room ----------------------------------------------------------------------------------------------------------- */
+/* ---- no room
+ * ----------------------------------------------------------------------------------------------------------- */
 static void test_file_size_limit_is_no_signal(void **state) {
   (void)state;
   assert_exit(RUN(NULL, "limit", "20000"), 0);
@@ -408,7 +414,8 @@ static void test_full_disk_is_no_signal(void **state) {
   assert_int_equal(traces[0].calls + traces[0].lost, 20000);
 }
 
-/* ---- sudden ends ----------------------------------------------------------------------------------------------------------- */
+/* ---- sudden ends
+ * ----------------------------------------------------------------------------------------------------------- */
 static void expect_survivors(const char *mode, int signal) {
   int status = RUN(NULL, mode, "2500");
   if (signal != 0 && (!WIFSIGNALED(status) || WTERMSIG(status) != signal))
@@ -434,7 +441,9 @@ static void test_underscore_exit_keeps_what_had_returned(void **state) {
   expect_survivors("_exit", 0);
 }
 
-/* ---- fork --------------------------------------------------------------------------------------------------------------------- */
+/* ---- fork
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 static void test_forked_child_is_silent(void **state) {
   (void)state;
   assert_exit(RUN(NULL, "fork", "3"), 0);
@@ -467,7 +476,9 @@ static void test_child_that_starts_cuda_first_is_traced(void **state) {
   assert_int_equal(only_trace()->calls, 6);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------------- */
+/* ---- threads
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 static void test_64_threads(void **state) {
   (void)state;
   assert_exit(RUN(NULL, "threads", "64", "3000"), 0);
@@ -491,14 +502,34 @@ static void test_exit_while_threads_run(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
-    T(test_exactly_three_symbols_are_exported), T(test_library_is_light_and_stays), T(test_program_without_cuda_pays_a_constructor),
-    T(test_settings_of_other_tools_are_left_alone), T(test_plain_run), T(test_quiet_says_nothing), T(test_traces_are_never_overwritten),
-    T(test_bad_values_are_named_and_ignored), T(test_range_opened_before_cuda_starts_is_recorded), T(test_late_start_is_marked), T(test_taken_slot_is_named),
-    T(test_too_old_cupti_is_named), T(test_refusing_driver_is_named), T(test_missing_cupti_is_named), T(test_refused_callbacks_are_noted),
-    T(test_unwritable_folder_leaves_the_program_alone), T(test_file_size_limit_is_no_signal), T(test_max_trace_is_kept), T(test_full_disk_is_no_signal),
-    T(test_sigkill_keeps_what_had_returned), T(test_abort_keeps_what_had_returned), T(test_underscore_exit_keeps_what_had_returned),
-    T(test_forked_child_is_silent), T(test_child_of_a_raw_fork_is_silent), T(test_child_that_execs_is_traced_anew),
-    T(test_child_that_starts_cuda_first_is_traced), T(test_64_threads), T(test_exit_while_threads_run),
+    T(test_exactly_three_symbols_are_exported),
+    T(test_library_is_light_and_stays),
+    T(test_program_without_cuda_pays_a_constructor),
+    T(test_settings_of_other_tools_are_left_alone),
+    T(test_plain_run),
+    T(test_quiet_says_nothing),
+    T(test_traces_are_never_overwritten),
+    T(test_bad_values_are_named_and_ignored),
+    T(test_range_opened_before_cuda_starts_is_recorded),
+    T(test_late_start_is_marked),
+    T(test_taken_slot_is_named),
+    T(test_too_old_cupti_is_named),
+    T(test_refusing_driver_is_named),
+    T(test_missing_cupti_is_named),
+    T(test_refused_callbacks_are_noted),
+    T(test_unwritable_folder_leaves_the_program_alone),
+    T(test_file_size_limit_is_no_signal),
+    T(test_max_trace_is_kept),
+    T(test_full_disk_is_no_signal),
+    T(test_sigkill_keeps_what_had_returned),
+    T(test_abort_keeps_what_had_returned),
+    T(test_underscore_exit_keeps_what_had_returned),
+    T(test_forked_child_is_silent),
+    T(test_child_of_a_raw_fork_is_silent),
+    T(test_child_that_execs_is_traced_anew),
+    T(test_child_that_starts_cuda_first_is_traced),
+    T(test_64_threads),
+    T(test_exit_while_threads_run),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,8 @@ static int (*name_of)(int domain, uint32_t cbid, const char **name);
 static struct sc_watch_table table;
 
 static int begin(void **state) {
-  static const char *const paths[] = { "libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/lib64/libcupti.so", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so" };
+  static const char *const paths[] = { "libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/lib64/libcupti.so",
+                                       "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so" };
   const char *given = getenv("SC_TEST_CUPTI"); /* another version's names can be tried by hand */
   void *handle = given != NULL ? dlopen(given, RTLD_NOW) : NULL;
   (void)state;
@@ -39,7 +40,8 @@ static void test_table_holds_every_id_of_both_domains(void **state) {
       sc_watch_classify((uint8_t)domain, name, &expected);
       const struct sc_watch *watch = sc_watch_find(&table, (unsigned)domain, cbid);
       assert_non_null(watch);
-      if (watch->op != expected.op || watch->action != expected.action || watch->layout != expected.layout || watch->domain != domain)
+      if (watch->op != expected.op || watch->action != expected.action || watch->layout != expected.layout ||
+          watch->domain != domain)
         fail_msg("%s (domain %d, id %u) has another call's row", name, domain, cbid);
     }
     assert_true(highest > 480);
@@ -64,16 +66,19 @@ static void test_every_name_that_matters_is_classified(void **state) {
   assert_int_equal(wrong, 0);
 }
 
-/* What blocks, copies, polls, frees or follows memory needs its arguments. Listed: names without a struct in CUPTI's headers, of
- * entry points that no 64-bit program can call. */
+/* What blocks, copies, polls, frees or follows memory needs its arguments. Listed: names without a struct in CUPTI's
+ * headers, of entry points that no 64-bit program can call. */
 static bool may_lack_layout(const char *name) {
-  static const char *const gone[] = { "cu64", "cuMemcpy2D", "cuMemcpy2DUnaligned", "cuMemcpy2DAsync", "cuMemcpy3D", "cuMemcpy3DAsync", "cuMemAlloc", "cuMemAllocPitch", "cuMemcpy_v2" };
+  static const char *const gone[] = { "cu64",       "cuMemcpy2D",      "cuMemcpy2DUnaligned", "cuMemcpy2DAsync",
+                                      "cuMemcpy3D", "cuMemcpy3DAsync", "cuMemAlloc",          "cuMemAllocPitch",
+                                      "cuMemcpy_v2" };
   if (strncmp(name, "cu64", 4) == 0)
     return true;
   for (size_t i = 1; i < SC_COUNTOF(gone); i++)
     if (strcmp(name, gone[i]) == 0)
       return true;
-  return strstr(name, "Array") != NULL && strstr(name, "alloc") != NULL; /* mipmapped: a handle whose element size no copy needs */
+  return strstr(name, "Array") != NULL &&
+         strstr(name, "alloc") != NULL; /* mipmapped: a handle whose element size no copy needs */
 }
 
 static void test_every_call_whose_arguments_count_has_a_layout(void **state) {
@@ -85,8 +90,8 @@ static void test_every_call_whose_arguments_count_has_a_layout(void **state) {
       const struct sc_watch *watch = sc_watch_find(&table, (unsigned)domain, cbid);
       if (name_of(domain, cbid, &name) != 0 || name == NULL)
         continue;
-      bool counts = (watch->op >= SC_OP_SYNC_STREAM && watch->op <= SC_OP_REGISTER && watch->op != SC_OP_SYNC_DEVICE) || watch->op == SC_OP_HOST_FUNC ||
-                    watch->op == SC_OP_PREFETCH || watch->op == SC_OP_EVENT_RECORD;
+      bool counts = (watch->op >= SC_OP_SYNC_STREAM && watch->op <= SC_OP_REGISTER && watch->op != SC_OP_SYNC_DEVICE) ||
+                    watch->op == SC_OP_HOST_FUNC || watch->op == SC_OP_PREFETCH || watch->op == SC_OP_EVENT_RECORD;
       if (counts && watch->layout == NULL && !may_lack_layout(name)) {
         print_error("no layout: %s (%s)\n", name, sc_op_name((enum sc_op)watch->op));
         wrong++;
@@ -121,7 +126,8 @@ static void test_every_layout_is_used(void **state) {
 
 static void test_versions_of_one_name_have_their_own_layouts(void **state) {
   (void)state;
-  const struct sc_layout *old = sc_layout_find(SC_DOMAIN_DRIVER, "cuMemcpyDtoH"), *new = sc_layout_find(SC_DOMAIN_DRIVER, "cuMemcpyDtoH_v2");
+  const struct sc_layout *old = sc_layout_find(SC_DOMAIN_DRIVER, "cuMemcpyDtoH"),
+                         *new = sc_layout_find(SC_DOMAIN_DRIVER, "cuMemcpyDtoH_v2");
   assert_int_equal(old->bytes.size, 4);
   assert_int_equal(new->bytes.size, 8);
   old = sc_layout_find(SC_DOMAIN_RUNTIME, "cudaMemcpyBatchAsync_v12080");
@@ -169,9 +175,12 @@ static void test_gaps_in_the_ids_are_crossed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_table_holds_every_id_of_both_domains), cmocka_unit_test(test_every_name_that_matters_is_classified),
-    cmocka_unit_test(test_every_call_whose_arguments_count_has_a_layout), cmocka_unit_test(test_every_layout_is_used),
-    cmocka_unit_test(test_versions_of_one_name_have_their_own_layouts), cmocka_unit_test(test_unknown_version_is_watched_without_arguments),
+    cmocka_unit_test(test_table_holds_every_id_of_both_domains),
+    cmocka_unit_test(test_every_name_that_matters_is_classified),
+    cmocka_unit_test(test_every_call_whose_arguments_count_has_a_layout),
+    cmocka_unit_test(test_every_layout_is_used),
+    cmocka_unit_test(test_versions_of_one_name_have_their_own_layouts),
+    cmocka_unit_test(test_unknown_version_is_watched_without_arguments),
     cmocka_unit_test(test_gaps_in_the_ids_are_crossed),
   };
   return cmocka_run_group_tests(tests, begin, NULL);

@@ -79,7 +79,9 @@ static int run_fork(long syncs, char *const exec_argv[], int raw) {
       execv("/proc/self/exe", exec_argv);
     exit(0);
   }
-  return child < 0 || waitpid(child, &status, 0) != child ? 12 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return child < 0 || waitpid(child, &status, 0) != child ? 12
+         : WIFEXITED(status)                              ? WEXITSTATUS(status)
+                                                          : 128 + WTERMSIG(status);
 }
 
 int main(int argc, char **argv) {
@@ -87,7 +89,8 @@ int main(int argc, char **argv) {
   long count = argc > 2 ? strtol(argv[2], NULL, 10) : 0;
   struct rlimit limit = { 200000, 200000 };
   if (strcmp(mode, "none") == 0) { /* no CUDA at all: says what it sees */
-    printf("threads %d cuda %s nvtx %s\n", threads_now(), getenv("CUDA_INJECTION64_PATH") != NULL ? getenv("CUDA_INJECTION64_PATH") : "-",
+    printf("threads %d cuda %s nvtx %s\n", threads_now(),
+           getenv("CUDA_INJECTION64_PATH") != NULL ? getenv("CUDA_INJECTION64_PATH") : "-",
            getenv("NVTX_INJECTION64_PATH") != NULL ? getenv("NVTX_INJECTION64_PATH") : "-");
     return 0;
   }

@@ -41,8 +41,10 @@ struct params { /* CUpti_SubscriberParams, which CUDA 12's headers lack */
   char *old_name;
   size_t old_name_size;
 };
-EXPORT CUptiResult fake_subscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc function, void *user, struct params *params) __asm__("cuptiSubscribe_v2");
-CUptiResult fake_subscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc function, void *user, struct params *params) {
+EXPORT CUptiResult fake_subscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc function, void *user,
+                                     struct params *params) __asm__("cuptiSubscribe_v2");
+CUptiResult fake_subscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc function, void *user,
+                              struct params *params) {
   const char *holder = getenv("FAKE_CUPTI_HOLDER");
   if (holder != NULL && params != NULL && params->old_name != NULL && params->old_name_size > 0) {
     strncpy(params->old_name, holder, params->old_name_size - 1);
@@ -57,7 +59,8 @@ EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
   return CUPTI_SUCCESS;
 }
 
-EXPORT CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+EXPORT CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
+                                       CUpti_CallbackId cbid) {
   static long refused;
   (void)subscriber;
   if (domain != CUPTI_CB_DOMAIN_DRIVER_API || cbid != CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize)
@@ -73,7 +76,9 @@ EXPORT CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle s
 EXPORT CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char **name) {
   if (cbid > CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize)
     return CUPTI_ERROR_INVALID_PARAMETER;
-  *name = domain == CUPTI_CB_DOMAIN_DRIVER_API && cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize ? "cuStreamSynchronize" : "cuNothing";
+  *name = domain == CUPTI_CB_DOMAIN_DRIVER_API && cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize
+              ? "cuStreamSynchronize"
+              : "cuNothing";
   return CUPTI_SUCCESS;
 }
 
