@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts PyTorch's own synchronisation warnings of one MoE layer, to be held against the tracer's count of the same forward.
+"""Counts PyTorch's own synchronisation warnings of one MoE layer, to be held against the tracer's count of that forward.
 
 Each case is one layer: warmed up, then one forward inside an NVTX range named like "torch:masked:E=8:T=4096", under
 torch.cuda.set_sync_debug_mode("warn"). Run it under the tracer by plain LD_PRELOAD; it knows nothing of it:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two MoE feed-forward layers in eager PyTorch, as many models write them: a masked loop over the experts, and a dispatch by
-sorting. Both compute the same function; they differ in how often the host has to wait for the device.
+"""The two MoE feed-forward layers in eager PyTorch, as many models write them: a masked loop over the experts, and a
+dispatch by sorting. Both compute the same function; they differ in how often the host has to wait for the device.
 
-    masked   E + 2 * hit waits a forward: `if mask.any()` for every expert, then nonzero and a boolean mask for each one hit
+    masked   E + 2 * hit waits a forward: `if mask.any()` for every expert, nonzero and a boolean mask for each one hit
     sorted   1 wait a forward, whatever E: the bounds of the experts' slices, read with .tolist()
 
 Run as a program, it checks both on the CPU against a loop over tokens and prints what it compared.
@@ -122,7 +122,8 @@ def _self_check():
                 want, one, two = _reference(masked, x), masked(x), by_sort(x)
             torch.testing.assert_close(one, want, rtol=1e-5, atol=1e-6)
             torch.testing.assert_close(two, want, rtol=1e-5, atol=1e-6)
-            print(f"E={experts} top-{top_k}: masked and sorted agree with the loop over tokens; {hit_experts(masked, x)} experts hit")
+            hit = hit_experts(masked, x)
+            print(f"E={experts} top-{top_k}: masked and sorted agree with the loop over tokens; {hit} experts hit")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 """Holds the tracer's count of each range against PyTorch's own synchronisation warnings in it.
 
 usage: compare_torch.py WARNINGS.json RANGES.tsv
-The first comes from probes/torch/count_warnings.py, the second from range_counts. One PASS or FAIL line a case; after it, by class,
-what the two count differently: a warning stands for a stream synchronise inside PyTorch, so the tracer's `copy`, `implicit` and
-unmerged `pageable` syncs have none.
+The first comes from probes/torch/count_warnings.py, the second from range_counts. One PASS or FAIL line a case, with both
+counts and their difference by class: a warning stands for a stream synchronise inside PyTorch, so the tracer's `copy` and
+`implicit` syncs have none; what these do not explain is named.
 """
 import csv
 import json
@@ -42,8 +42,10 @@ def main():
         failed = failed or not ok
         print(
             f"{'PASS' if ok else 'FAIL'} {name}: tracer {syncs} ({classes}{'; ' + beside if beside else ''}), "
-            f"PyTorch {document['torch']} warned {case['warnings']} times, expected {case['expected']} ({case['hit']} experts hit); "
-            f"difference {syncs - case['warnings']:+d}"
+            f"PyTorch {document['torch']} warned {case['warnings']} times, expected {case['expected']} "
+            f"({case['hit']} experts hit); difference {syncs - case['warnings']:+d}, "
+            f"of it copy {row['copy']}, implicit {row['implicit']}, not explained "
+            f"{syncs - int(row['copy']) - int(row['implicit']) - case['warnings']:+d}"
         )
     return 1 if failed else 0
 

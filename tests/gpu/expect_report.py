@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks a synccount/report/1 file against what must be in it, one PASS or FAIL line each.
 
-usage: expect_report.py NAME REPORT [per-layer=VARIANT:EXPERTS:COUNT]... [law=VARIANT:TEXT]... [identical] [exact]
-  per-layer   every traced layer of that variant and expert count had exactly COUNT syncs
-  law         the law stated for the variant reads TEXT
+usage: expect_report.py NAME REPORT EXPECTATION...
+  per-layer   VARIANT:EXPERTS:COUNT, every traced layer of that variant and expert count had exactly COUNT syncs
+  law         VARIANT:TEXT, the law stated for the variant
   spread      VARIANT:EXPERTS:MIN:MAX, the fewest and the most syncs a layer had
   identical   every sorted output equals the masked one bit by bit
   exact       every layer of every run had its expected count, at least one run of each variant
   counts-only skips the checks below: the probe was built wrong on purpose
-Otherwise always: it ran on a real device, nothing was lost, every run was verified, and by_class sums to per_forward * forwards.
+Otherwise always: it ran on a real device, nothing was lost, every run was verified, and by_class sums to
+per_forward * forwards.
 """
 import json
 import sys
@@ -17,6 +18,10 @@ import sys
 
 def close(a, b):
     return a is not None and b is not None and abs(a - b) < 1e-9
+
+
+def name_of(run):
+    return f"{run['variant']} E={run['experts']}"
 
 
 class Checks:
@@ -31,29 +36,31 @@ class Checks:
         return [
             r
             for r in self.report.get("runs") or []
-            if (variant is None or r["variant"] == variant) and (experts is None or r["experts"] == experts)
+            if variant in (None, r["variant"]) and experts in (None, r["experts"])
         ]
 
     def always(self):
         report = self.report
         self.say("schema", report.get("schema") == "synccount/report/1", str(report.get("schema")))
         device = report.get("device") or {}
-        self.say("device", device.get("simulated") is False, f"{device.get('name')}, simulated: {device.get('simulated')}")
+        simulated = device.get("simulated")
+        self.say("device", simulated is False, f"{device.get('name')}, simulated: {simulated}")
         losses = report.get("losses") or {}
         self.say("losses", losses.get("records") == 0 and losses.get("chunks") == 0, json.dumps(losses))
-        unverified = [f"{r['variant']} E={r['experts']}" for r in self.runs() if not (r.get("verified") or {}).get("ok")]
+        unverified = [name_of(r) for r in self.runs() if not (r.get("verified") or {}).get("ok")]
         self.say("verified", bool(self.runs()) and not unverified, ", ".join(unverified) or f"{len(self.runs())} runs")
         for run in self.runs():
             syncs = run.get("syncs")
             if not syncs:
-                self.say("counted", False, f"{run['variant']} E={run['experts']} has no traced pass")
+                self.say("counted", False, f"{name_of(run)} has no traced pass")
                 continue
             total = sum(syncs["by_class"].values())
             stated = syncs["per_forward"] * run["forwards"]
             if not close(total, stated):
-                self.say("classes", False, f"{run['variant']} E={run['experts']}: by_class sums to {total}, not {stated}")
-            if syncs.get("uncertain") or syncs.get("failed"):
-                self.say("certain", False, f"{run['variant']} E={run['experts']}: uncertain {syncs.get('uncertain')}, failed {syncs.get('failed')}")
+                self.say("classes", False, f"{name_of(run)}: by_class sums to {total}, not {stated}")
+            doubts = {key: syncs.get(key) for key in ("uncertain", "failed") if syncs.get(key)}
+            if doubts:
+                self.say("certain", False, f"{name_of(run)}: {doubts}")
 
     def per_layer(self, spec):
         variant, experts, count = spec.split(":")
@@ -82,11 +89,11 @@ class Checks:
     def exact(self):
         for variant in ("masked", "sorted"):
             runs = [r for r in self.runs(variant) if r.get("syncs")]
-            bad = [
-                f"E={r['experts']}: {r['syncs']['per_layer']['mean']} a layer, expected {r['syncs']['expected_per_layer']}"
-                for r in runs
-                if not close(r["syncs"]["per_layer"]["mean"], r["syncs"]["expected_per_layer"])
-            ]
+            bad = []
+            for run in runs:
+                found, expected = run["syncs"]["per_layer"]["mean"], run["syncs"]["expected_per_layer"]
+                if not close(found, expected):
+                    bad.append(f"E={run['experts']}: {found} a layer, expected {expected}")
             self.say(f"exact-{variant}", bool(runs) and not bad, "; ".join(bad) or f"{len(runs)} runs as expected")
 
 

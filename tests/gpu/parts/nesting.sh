@@ -4,7 +4,7 @@ describe() { echo "no runtime call that is not watched contains a driver call th
 
 # nested NAME COMMAND...: the command with every callback of both domains enabled, without the tracer.
 nested() {
-  local name=nesting-$1 result counted followed
+  local name=nesting-$1 result counted followed calls
   shift
   result=$work/$name.txt
   timed "$name" 120 env LD_PRELOAD="$tests/libtest_nesting.so" NESTING_OUTPUT="$result" "$@"
@@ -19,7 +19,8 @@ nested() {
   elif [ "$counted" -gt 0 ]; then
     fail "$name" "$(grep '^counted ' "$result" | awk '{ print $2 " contains " $3 " (" $4 " times)" }' | tr '\n' ';')"
   else
-    pass "$name" "$(awk '$1 == "calls" { print $2 " runtime calls, " $4 " driver calls inside them" }' "$result")${followed:+; followed only: $followed}"
+    calls=$(awk '$1 == "calls" { print $2 " runtime calls, " $4 " driver calls inside them" }' "$result")
+    pass "$name" "$calls${followed:+; followed only: $followed}"
   fi
 }
 

@@ -6,8 +6,8 @@ describe() { echo "probes that are wrong on purpose: the numbers must show it"; 
 wrong() {
   local name=wrong-$1 wrong_probe=$tests/$2
   needs "$name" "$wrong_probe" || return
-  timed "$name" 60 env SYNCCOUNT_PROBE="$wrong_probe" "$synccount" --experts 4 --layers 2 --tokens 256 --hidden 64 --intermediate 96 --forwards 1 --device cuda --quiet \
-    --format json -o "$work/$name.json"
+  timed "$name" 60 env SYNCCOUNT_PROBE="$wrong_probe" "$synccount" --experts 4 --layers 2 --tokens 256 --hidden 64 \
+    --intermediate 96 --forwards 1 --device cuda --quiet --format json -o "$work/$name.json"
   if [ ! -s "$work/$name.json" ]; then
     fail "$name" "no report: $(why "$name")"
     return
