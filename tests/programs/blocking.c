@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * blocking: which calls make the host wait while a kernel of 4 ms runs on the call's own stream, on another
- * non-blocking stream, or on a blocking stream. A real GPU only: it holds the classes of DESIGN.md against what the
- * device does. Prints a table and one PASS or FAIL line a call. Calls that take no stream work on the legacy default
+ * non-blocking stream, or on a blocking stream. It holds the classes of DESIGN.md against what the
+ * device does. Prints one PASS or FAIL line a call. Calls that take no stream work on the legacy default
  * stream, which waits for blocking streams only; their "own stream" is a non-blocking one. */
 #include "program.h"
 
@@ -258,9 +258,10 @@ static bool measure_once(struct place *p, const struct call *c, cudaStream_t ker
 }
 
 /* The shortest of a few: a hiccup of the host makes a call look blocking, nothing makes a blocking one look short. */
-static bool measure(struct place *p, const struct call *c, cudaStream_t kernel_stream, double *us, char why[256]) {
+static bool measure(struct place *p, const struct call *c, cudaStream_t kernel_stream, int repeats, double *us,
+                    char why[256]) {
   bool any = false;
-  for (int i = 0; i < REPEATS; i++) {
+  for (int i = 0; i < repeats; i++) {
     double once = 0;
     if (measure_once(p, c, kernel_stream, &once, why)) {
       if (!any || once < *us)
@@ -279,7 +280,10 @@ static bool judge(struct place *p, const struct call *c) {
   char found[4] = "---", why[256] = "";
   bool agrees = true;
   for (int i = 0; i < 3; i++) {
-    if (!measure(p, c, streams[i], &us[i], why)) {
+    bool measured = measure(p, c, streams[i], REPEATS, &us[i], why);
+    if (measured && us[i] > BLOCKS_US && c->cells[i] == '-') /* the host was busy with something else, or it blocks */
+      measured = measure(p, c, streams[i], 5 * REPEATS, &us[i], why);
+    if (!measured) {
       (void)cudaGetLastError();
       printf("FAIL blocking/%s: %s\n", c->name, why);
       return false;
