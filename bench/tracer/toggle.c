@@ -38,7 +38,7 @@ __attribute__((visibility("default"))) int toggle_begin(const char *path, const 
   if (!sc_threads_prepare() || !sc_watch_build(&table, cupti.callback_name))
     return 0;
   sc_callback_prepare(&cupti, &table, false);
-  sc_threads_start(writer);
+  sc_threads_start(writer, NULL);
   for (unsigned domain = SC_DOMAIN_DRIVER; domain <= SC_DOMAIN_RUNTIME; domain++)
     for (uint32_t cbid = 0; cbid < table.count[domain]; cbid++)
       if (table.of_domain[domain][cbid].action != SC_ACTION_NONE)

@@ -344,12 +344,19 @@ static void read_memset(const struct sc_layout *layout, const void *params, stru
   out->dst = kind;
 }
 
+/* False for what has none that we read, such as cudaDeviceSynchronize: nothing is missing then. */
+static bool takes_arguments(const struct sc_layout *layout) {
+  return (layout->stream.size | layout->object.size | layout->dst.size | layout->src.size | layout->bytes.size |
+          layout->block.size) != 0;
+}
+
 void sc_arguments_read(const struct sc_watch *watch, const void *params, struct sc_memory_cache *cache,
                        struct sc_memory_view view, struct sc_arguments *out) {
   const struct sc_layout *layout = watch->layout;
   *out = (struct sc_arguments){ .direction = SC_DIRECTION_NONE };
   if (layout == NULL || params == NULL) {
-    out->flags = SC_CALL_NO_ARGUMENTS;
+    if (layout == NULL || takes_arguments(layout))
+      out->flags = SC_CALL_NO_ARGUMENTS;
     out->direction = watch->direction;
     return;
   }

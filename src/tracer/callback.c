@@ -76,11 +76,13 @@ static void seen_import(struct sc_thread *thread, const char *what) {
   sc_writer_text(thread->out, SC_RECORD_NOTE, SC_NOTE_UNKNOWN_MEMORY, what, strlen(what));
 }
 
-static uint8_t kind_of_location(int type) {
-  if (type == CU_MEM_LOCATION_TYPE_DEVICE)
-    return SC_MEMORY_DEVICE;
-  /* Host and host NUMA memory that CUDA made is page-locked. 0 is a managed pool without a preference. */
-  return type == 0 ? SC_MEMORY_MANAGED : SC_MEMORY_PINNED;
+#define ALLOCATION_MANAGED 2 /* CU_MEM_ALLOCATION_TYPE_MANAGED, which 12.8's headers lack: a pool of managed memory */
+
+static uint8_t kind_of_location(int allocation, int location) {
+  if (allocation == ALLOCATION_MANAGED)
+    return SC_MEMORY_MANAGED;
+  /* Host and host NUMA memory that CUDA made is page-locked. */
+  return location == CU_MEM_LOCATION_TYPE_DEVICE ? SC_MEMORY_DEVICE : SC_MEMORY_PINNED;
 }
 
 /* A pointer-sized value that the call wrote where `out` points. */
@@ -164,7 +166,8 @@ static void follow_handle(struct sc_thread *thread, const struct sc_watch *watch
   case SC_ROLE_VMM_CREATE: {
     const CUmemAllocationProp *prop = sc_field_pointer(params, layout->block);
     if (prop != NULL)
-      sc_handle_set(SC_HANDLE_VMM, written(params, layout->out), kind_of_location((int)prop->location.type));
+      sc_handle_set(SC_HANDLE_VMM, written(params, layout->out),
+                    kind_of_location((int)prop->type, (int)prop->location.type));
     return;
   }
   case SC_ROLE_VMM_MAP:
@@ -176,14 +179,16 @@ static void follow_handle(struct sc_thread *thread, const struct sc_watch *watch
   case SC_ROLE_POOL_CREATE: {
     const CUmemPoolProps *pool = sc_field_pointer(params, layout->block);
     if (pool != NULL)
-      sc_handle_set(SC_HANDLE_POOL, written(params, layout->out), kind_of_location((int)pool->location.type));
+      sc_handle_set(SC_HANDLE_POOL, written(params, layout->out),
+                    kind_of_location((int)pool->allocType, (int)pool->location.type));
     return;
   }
   case SC_ROLE_POOL_DEVICE: sc_handle_set(SC_HANDLE_POOL, written(params, layout->out), SC_MEMORY_DEVICE); return;
   case SC_ROLE_POOL_LOCATION: {
     const CUmemLocation *location = sc_field_pointer(params, layout->block);
     if (location != NULL)
-      sc_handle_set(SC_HANDLE_POOL, written(params, layout->out), kind_of_location((int)location->type));
+      sc_handle_set(SC_HANDLE_POOL, written(params, layout->out),
+                    kind_of_location((int)sc_field_read(params, layout->kind), (int)location->type));
     return;
   }
   default: return;
@@ -286,16 +291,17 @@ static void prepare(struct sc_thread *thread, const struct sc_watch *watch, cons
   struct sc_open_call *open = &thread->open;
   if (params == NULL)
     return;
-  if (watch->role == SC_ROLE_FREE) { /* now: once the call is made, another thread may be given the same address */
+  if (sc_capture_any() && watch->action != SC_ACTION_FOLLOW) {
+    uint64_t stream = sc_arguments_stream(watch, params);
+    open->captured = stream != 0 && sc_capture_holds(sc_arguments_key(stream, thread));
+  }
+  if (watch->role == SC_ROLE_FREE && !open->captured) {
+    /* Now: once the call is made, another thread may be given the same address. */
     uint64_t address = sc_field_read(params, watch->layout->object);
     open->taken = address != 0 && sc_memory_take((uintptr_t)address, &open->block);
   } else if (watch->role == SC_ROLE_VMM_UNMAP) {
     uint64_t low = sc_field_read(params, watch->layout->object);
     sc_memory_forget((uintptr_t)low, (uintptr_t)(low + sc_field_read(params, watch->layout->bytes)));
-  }
-  if (sc_capture_any() && watch->action != SC_ACTION_FOLLOW) {
-    uint64_t stream = sc_arguments_stream(watch, params);
-    open->captured = stream != 0 && sc_capture_holds(sc_arguments_key(stream, thread));
   }
 }
 

@@ -49,7 +49,7 @@ enum sc_role { /* what the call changes in what we know, besides being recorded 
   SC_ROLE_VMM_UNMAP,      /* `object`: address, `bytes` */
   SC_ROLE_POOL_CREATE,    /* `out`: pool; `block`: properties */
   SC_ROLE_POOL_DEVICE,    /* `out`: a device's own pool */
-  SC_ROLE_POOL_LOCATION,  /* `out`: pool; `block`: location */
+  SC_ROLE_POOL_LOCATION,  /* `out`: pool; `block`: location; `kind`: allocation type */
   SC_ROLE_MAPPED_BUFFER,  /* external memory, `out`: pointer; `block`: struct cudaExternalMemoryBufferDesc */
   SC_ROLE_IMPORT,         /* memory appears whose size or place is not told */
   SC_ROLE_CAPTURE_BEGIN,  /* `stream` */

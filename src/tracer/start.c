@@ -132,39 +132,51 @@ static void put_apis(struct sc_writer_thread *thread) {
     }
 }
 
-/* Enables what the table wants. An id that CUPTI refuses is not watched, and the trace says so. */
-static void enable_all(struct sc_writer_thread *thread) {
+/* "cudaFree_v3020: CUPTI_ERROR_UNKNOWN (999)" */
+static void describe_refusal(int domain, uint32_t cbid, int result, char *text, size_t size) {
+  const char *name = NULL;
+  char why[160];
+  sc_cupti_result(&cupti, result, why, sizeof(why));
+  if (cupti.callback_name(domain, cbid, &name) != 0 || name == NULL)
+    name = "?";
+  (void)snprintf(text, size, "%.200s: %s", name, why);
+}
+
+static void note_refusals(unsigned refused, const char *first) {
+  char note[700];
+  struct sc_thread *self = refused > 0 ? sc_thread_enter() : NULL;
+  if (self == NULL)
+    return;
+  (void)snprintf(note, sizeof(note),
+                 "cuptiEnableCallback refused %u of the watched calls (first: %s); they are not counted", refused,
+                 first);
+  put_note(self->out, SC_NOTE_DRIVER, note);
+  sc_thread_leave(self);
+}
+
+/* Enables what the table wants; an id that CUPTI refuses is not watched, and the trace says so. The runtime first: a
+ * driver call that is seen before the runtime call around it would count as one of its own. */
+static void enable_all(void) {
+  static const int domains[] = { SC_DOMAIN_RUNTIME, SC_DOMAIN_DRIVER };
   unsigned refused = 0;
   char first[512] = "";
-  for (unsigned domain = SC_DOMAIN_DRIVER; domain <= SC_DOMAIN_RUNTIME; domain++)
-    for (uint32_t cbid = 0; cbid < table.count[domain]; cbid++) {
-      if (table.of_domain[domain][cbid].action == SC_ACTION_NONE)
+  for (size_t i = 0; i < SC_COUNTOF(domains); i++)
+    for (uint32_t cbid = 0; cbid < table.count[domains[i]]; cbid++) {
+      if (table.of_domain[domains[i]][cbid].action == SC_ACTION_NONE)
         continue;
-      int result = cupti.enable(1, cupti.subscriber, (int)domain, cbid);
-      if (result != 0 && refused++ == 0) {
-        const char *name = NULL;
-        char text[160];
-        sc_cupti_result(&cupti, result, text, sizeof(text));
-        if (cupti.callback_name((int)domain, cbid, &name) != 0 || name == NULL)
-          name = "?";
-        (void)snprintf(first, sizeof(first), "%.200s: %s", name, text);
-      }
+      int result = cupti.enable(1, cupti.subscriber, domains[i], cbid);
+      if (result != 0 && refused++ == 0)
+        describe_refusal(domains[i], cbid, result, first, sizeof(first));
     }
   /* So that memory of a context that goes is forgotten; without it a reset is still seen by its name. */
   (void)cupti.enable(1, cupti.subscriber, SC_DOMAIN_RESOURCE, CONTEXT_DESTROY_STARTING);
   (void)cupti.enable(1, cupti.subscriber, SC_DOMAIN_RESOURCE, CU_INIT_FINISHED);
-  if (refused > 0) {
-    char note[700];
-    (void)snprintf(note, sizeof(note),
-                   "cuptiEnableCallback refused %u of the watched calls (first: %s); they are not counted", refused,
-                   first);
-    put_note(thread, SC_NOTE_DRIVER, note);
-  }
+  note_refusals(refused, first);
 }
 
 static void at_exit(void);
 
-/* True when callbacks arrive. `thread` is only for what is written before anything is recorded. */
+/* True when callbacks arrive; `thread`, in which the process is described, then is this thread's stream. */
 static bool begin_tracing(struct sc_writer_thread *thread, const void *simulated, bool late) {
   struct sc_cupti_failure failure;
   char number[16];
@@ -185,8 +197,8 @@ static bool begin_tracing(struct sc_writer_thread *thread, const void *simulated
   }
   put_apis(thread);
   sc_callback_prepare(&cupti, &table, late);
-  sc_threads_start(writer);
-  enable_all(thread);
+  sc_threads_start(writer, thread);
+  enable_all();
   return true;
 }
 
@@ -205,14 +217,15 @@ static void start(bool late) {
     atomic_store_explicit(&state, STATE_FAILED, memory_order_relaxed);
     return;
   }
-  /* A stream of its own for what is said about the process: it ends here, and the file's first chunks are complete. */
+  /* What is said about the process comes first in this thread's stream, whose calls follow. */
   struct sc_writer_thread *thread = sc_writer_thread_begin(writer);
   sc_about_process(thread);
   sc_about_put(thread, "simcuda", simcuda);
   if (options.complaint[0] != '\0')
     put_note(thread, SC_NOTE_TEXT, options.complaint);
   bool tracing = begin_tracing(thread, simulated, late);
-  sc_writer_thread_end(thread);
+  if (!tracing)
+    sc_writer_thread_end(thread);
   __atomic_fetch_add(&sc_writer_live(writer)->overhead_ns, sc_clock_mono_ns() - began, __ATOMIC_RELAXED);
   atomic_store_explicit(&state, tracing ? STATE_TRACING : STATE_FAILED, memory_order_relaxed);
   (void)atexit(at_exit);

@@ -47,11 +47,6 @@ bool sc_threads_prepare(void) {
   return true;
 }
 
-void sc_threads_start(struct sc_writer *to) {
-  writer = to;
-  atomic_store_explicit(&sc_thread_gate->open, SC_RECORD_ON, memory_order_release);
-}
-
 /* The thread's name as the kernel knows it; people find their threads by it. */
 static void put_name(struct sc_thread *thread) {
   char name[17] = "";
@@ -59,37 +54,60 @@ static void put_name(struct sc_thread *thread) {
     sc_writer_text(thread->out, SC_RECORD_THREAD, 0, name, strlen(name));
 }
 
+/* Registers the calling thread with the stream `out`; the registry lock is held. NULL when memory is out. */
+static struct sc_thread *enlist(struct sc_writer_thread *out) {
+  struct sc_thread *thread = calloc(1, sizeof(*thread));
+  if (thread == NULL)
+    return NULL;
+  thread->device = 255;
+  thread->out = out;
+  atomic_store_explicit(&thread->busy, 1, memory_order_relaxed);
+  thread->next = registry;
+  registry = thread;
+  return thread;
+}
+
+/* What a new thread's stream begins with. */
+static void introduce(struct sc_thread *thread) {
+  sc_thread_current = thread;
+  if (end_key_made)
+    (void)pthread_setspecific(end_key, thread);
+  put_name(thread);
+  sc_nvtx_replay(thread);
+  sc_thread_leave(thread);
+}
+
 struct sc_thread *sc_thread_begin(void) {
   if (beginning)
     return NULL;
   int saved = errno;
+  struct sc_thread *thread = NULL;
   beginning = true;
-  struct sc_thread *thread = calloc(1, sizeof(*thread));
-  if (thread != NULL) {
-    thread->device = 255;
-    pthread_mutex_lock(&registry_lock);
-    if (sc_threads_recording()) {
-      thread->out = sc_writer_thread_begin(writer);
-      thread->next = registry;
-      registry = thread;
-      atomic_store_explicit(&thread->busy, 1, memory_order_relaxed);
-    } else {
-      free(thread);
-      thread = NULL;
-    }
-    pthread_mutex_unlock(&registry_lock);
+  pthread_mutex_lock(&registry_lock);
+  if (sc_threads_recording()) {
+    struct sc_writer_thread *out = sc_writer_thread_begin(writer);
+    thread = enlist(out);
+    if (thread == NULL)
+      sc_writer_thread_end(out);
   }
-  if (thread != NULL) {
-    sc_thread_current = thread;
-    if (end_key_made)
-      (void)pthread_setspecific(end_key, thread);
-    put_name(thread);
-    sc_nvtx_replay(thread);
-    sc_thread_leave(thread);
-  }
+  pthread_mutex_unlock(&registry_lock);
+  if (thread != NULL)
+    introduce(thread);
   beginning = false;
   errno = saved;
   return thread;
+}
+
+void sc_threads_start(struct sc_writer *to, struct sc_writer_thread *mine) {
+  pthread_mutex_lock(&registry_lock);
+  writer = to;
+  struct sc_thread *thread = mine != NULL ? enlist(mine) : NULL;
+  pthread_mutex_unlock(&registry_lock);
+  if (thread != NULL)
+    introduce(thread);
+  else
+    sc_writer_thread_end(mine);
+  atomic_store_explicit(&sc_thread_gate->open, SC_RECORD_ON, memory_order_release);
 }
 
 void sc_thread_lose(void) {

@@ -38,8 +38,9 @@ enum sc_thread_state { SC_RECORD_OFF = 0, SC_RECORD_ON = 1 };
 
 /* Call once, before recording starts: makes the gate. False if memory is out. */
 bool sc_threads_prepare(void);
-/* Opens the gate for a writer; the calling thread's record stream is made by sc_thread_enter as everyone's. */
-void sc_threads_start(struct sc_writer *writer);
+/* Opens the gate for a writer. `mine`: a stream that the calling thread has begun already, to go on with; or NULL.
+ * Other threads' streams begin with their first record. */
+void sc_threads_start(struct sc_writer *writer, struct sc_writer_thread *mine);
 /* Shuts the gate, waits for every thread inside our code, then calls sc_writer_close. False: one did not come out in
  * time; the file is then left as a killed process leaves it, with all that was committed. */
 bool sc_threads_stop(void);

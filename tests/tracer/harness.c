@@ -61,7 +61,7 @@ void harness_begin(bool late) {
     }
   sc_writer_thread_end(thread);
   sc_callback_prepare(&cupti, &table, late);
-  sc_threads_start(writer);
+  sc_threads_start(writer, NULL);
 }
 
 void harness_end(void) {

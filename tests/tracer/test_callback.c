@@ -132,6 +132,17 @@ static void test_exit_without_entry_is_ignored(void **state) {
   assert_int_equal(harness_read()->call_count, 0);
 }
 
+static void test_call_without_arguments_lacks_none(void **state) {
+  (void)state;
+  RUNTIME_VOID(cudaDeviceSynchronize_v3020, 0);
+  struct sc_record_call call = harness_one();
+  assert_int_equal(SC_CALL_FLAGS(&call), 0);
+  harness_mark();
+  RUNTIME_VOID(cudaStreamSynchronize_v3020, 0); /* its stream is missing */
+  call = harness_one();
+  assert_int_equal(SC_CALL_FLAGS(&call), SC_CALL_NO_ARGUMENTS);
+}
+
 static void test_failed_call_keeps_its_status(void **state) {
   (void)state;
   RUNTIME(cudaStreamSynchronize_v3020, cudaErrorStreamCaptureUnsupported, .stream = STREAM);
@@ -360,6 +371,19 @@ static void test_mapped_virtual_memory_has_its_handles_kind(void **state) {
   assert_int_equal(SC_CALL_DST(&call), SC_MEMORY_PAGEABLE);
 }
 
+static void test_pool_memory_has_its_pools_kind(void **state) {
+  (void)state;
+  cudaMemPool_t pool = (cudaMemPool_t)(uintptr_t)0x77000;
+  struct cudaMemPoolProps host = { .allocType = cudaMemAllocationTypePinned,
+                                   .location = { .type = (enum cudaMemLocationType)CU_MEM_LOCATION_TYPE_HOST } };
+  void *result = device;
+  RUNTIME(cudaMemPoolCreate_v11020, 0, .memPool = &pool, .poolProps = &host);
+  RUNTIME(cudaMallocFromPoolAsync_v11020, 0, .ptr = &result, .size = 4096, .memPool = pool, .stream = STREAM);
+  struct sc_record_call call = copy_async(device, device + (1 << 20), cudaMemcpyDeviceToHost);
+  assert_int_equal(SC_CALL_DST(&call), SC_MEMORY_PINNED);
+  RUNTIME(cudaFreeAsync_v11020, 0, .devPtr = device, .hStream = STREAM);
+}
+
 static void test_context_reset_forgets_its_memory(void **state) {
   (void)state;
   pinned_alloc(pinned, sizeof(pinned));
@@ -521,6 +545,18 @@ static void test_failed_end_of_capture(void **state) {
   assert_false(is_captured(STREAM));
 }
 
+static void test_captured_free_keeps_its_memory(void **state) {
+  (void)state;
+  void *result = device;
+  RUNTIME(cudaMallocAsync_v11020, 0, .devPtr = &result, .size = 4096, .hStream = STREAM);
+  capture_begin(STREAM);
+  RUNTIME(cudaFreeAsync_v11020, 0, .devPtr = device, .hStream = STREAM); /* a node of the graph: nothing is freed now */
+  capture_end(STREAM, 0);
+  struct sc_record_call call = copy_async(pageable, device, cudaMemcpyDefault);
+  assert_int_equal(call.direction, SC_DIRECTION_D2H);
+  RUNTIME(cudaFreeAsync_v11020, 0, .devPtr = device, .hStream = STREAM);
+}
+
 static void test_destroyed_stream_ends_its_capture(void **state) {
   (void)state;
   capture_begin(STREAM);
@@ -555,6 +591,7 @@ int main(void) {
     T(test_same_id_in_two_domains_is_two_calls),
     T(test_entry_without_exit_does_not_swallow_what_follows),
     T(test_exit_without_entry_is_ignored),
+    T(test_call_without_arguments_lacks_none),
     T(test_failed_call_keeps_its_status),
     T(test_default_streams_are_told_apart),
     T(test_device_of_context_is_recorded),
@@ -571,6 +608,7 @@ int main(void) {
     T(test_free_of_null_and_of_pool_memory_is_flagged),
     T(test_freed_address_may_be_reused_before_the_free_returns),
     T(test_mapped_virtual_memory_has_its_handles_kind),
+    T(test_pool_memory_has_its_pools_kind),
     T(test_context_reset_forgets_its_memory),
     T(test_destroyed_context_takes_its_memory),
     T(test_2d_3d_and_array_copies),
@@ -584,6 +622,7 @@ int main(void) {
     T(test_capture_is_joined_by_events),
     T(test_captured_launches_are_no_submissions),
     T(test_failed_end_of_capture),
+    T(test_captured_free_keeps_its_memory),
     T(test_destroyed_stream_ends_its_capture),
     T(test_imported_memory_makes_default_directions_unknown),
   };
