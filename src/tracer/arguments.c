@@ -47,7 +47,7 @@ struct sc_stream_key sc_arguments_key(uint64_t stream, const void *thread) {
   return (struct sc_stream_key){ stream, stream == SC_STREAM_PER_THREAD ? thread : NULL };
 }
 
-/* ---- one side --------------------------------------------------------------------------------- */
+/* ---- one side ---------------------------------------------------------------------------------------- */
 static uint8_t kind_at(struct sc_memory_cache *cache, const void *pointer) {
   return sc_memory_kind(cache, (uintptr_t)pointer);
 }
@@ -86,7 +86,7 @@ static uint8_t direction_of_kind(uint64_t kind, uint8_t otherwise) {
   }
 }
 
-/* ---- forms -------------------------------------------------------------------------------------- */
+/* ---- forms ------------------------------------------------------------------------------------------- */
 static void read_driver_2d(const CUDA_MEMCPY2D *copy, struct sc_memory_cache *cache, struct sides *sides) {
   sides->dst = kind_of_driver(cache, copy->dstMemoryType, copy->dstHost, copy->dstDevice);
   sides->src = kind_of_driver(cache, copy->srcMemoryType, copy->srcHost, copy->srcDevice);
@@ -108,8 +108,8 @@ static void read_driver_3d_peer(const CUDA_MEMCPY3D_PEER *copy, struct sc_memory
   sides->bytes = (uint64_t)copy->WidthInBytes * copy->Height * copy->Depth;
 }
 
-/* An extent counts elements when an array takes part, else bytes. An array whose making was not seen has elements of 1.
- */
+/* An extent counts elements when an array takes part, else bytes. An array whose making was not seen has elements of
+ * 1. */
 static uint64_t extent_bytes(struct cudaExtent extent, cudaArray_const_t dst, cudaArray_const_t src) {
   uint64_t element = 1;
   if (dst != NULL)
@@ -134,7 +134,7 @@ static void read_runtime_3d_peer(const struct cudaMemcpy3DPeerParms *copy, struc
   sides->bytes = extent_bytes(copy->extent, copy->dstArray, copy->srcArray);
 }
 
-/* ---- both sides together -------------------------------------------------------------------------- */
+/* ---- both sides together ----------------------------------------------------------------------------- */
 static uint8_t host_kind(uint8_t kind, struct sc_memory_view view) {
   if (kind != SC_MEMORY_UNTRACKED)
     return kind;

@@ -69,7 +69,7 @@ static int status_of(const CUpti_CallbackData *data) {
   return status;
 }
 
-/* ---- what calls change in what we know ---------------------------------------------------------- */
+/* ---- what calls change in what we know --------------------------------------------------------------- */
 static void seen_import(struct sc_thread *thread, const char *what) {
   if (atomic_exchange_explicit(&imports, true, memory_order_relaxed) || thread->out == NULL)
     return;
@@ -305,7 +305,7 @@ static void prepare(struct sc_thread *thread, const struct sc_watch *watch, cons
   }
 }
 
-/* ---- records --------------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------------------- */
 static uint8_t sleeps(const struct sc_watch *watch, const struct sc_arguments *arguments, uint8_t device) {
   bool sleep = false;
   if (watch->op == SC_OP_SYNC_EVENT)
@@ -398,7 +398,7 @@ static void finish(struct sc_thread *thread, const struct sc_watch *watch, const
   put_call(thread, watch, &arguments, device, status, now - thread->open.start_ns, arguments.bytes);
 }
 
-/* ---- entry and exit -------------------------------------------------------------------------------- */
+/* ---- entry and exit ---------------------------------------------------------------------------------- */
 static bool belongs_to_open(const struct sc_open_call *open, uint32_t correlation) { /* a driver call in a runtime call
                                                                                         does not come this far */
   return open->watch != NULL && correlation != 0 && correlation == open->correlation;
@@ -454,8 +454,8 @@ static void on_resource(uint32_t cbid, const CUpti_ResourceData *data) {
 void sc_callback(void *user, int domain, uint32_t cbid, const void *data) {
   struct sc_thread *current = sc_thread_current;
   (void)user;
-  /* First, since it is every other callback: a driver call inside a runtime call is part of it, entry and exit alike.
-   */
+  /* First, since it is every other callback: a driver call inside a runtime call is part of it, entry and exit
+   * alike. */
   if (domain == SC_DOMAIN_DRIVER && current != NULL && current->open.runtime)
     return;
   if (domain == SC_DOMAIN_RESOURCE) {

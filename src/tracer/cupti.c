@@ -198,7 +198,7 @@ static bool try_toolkits(struct search *search) {
   return false;
 }
 
-/* ---- Python wheels: <site-packages>/nvidia/... beside what the process has loaded ------------- */
+/* ---- Python wheels: <site-packages>/nvidia/... beside what the process has loaded -------------------- */
 struct roots {
   char *path[16];
   size_t count;

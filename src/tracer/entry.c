@@ -16,21 +16,27 @@ SC_EXPORT int InitializeInjection(void);
 SC_EXPORT int InitializeInjectionNvtx(sc_nvtx_get_table get_table);
 SC_EXPORT int InitializeInjectionNvtx2(sc_nvtx_get_table get_table);
 
-static void set_if_unset(const char *variable) {
+/* Points CUDA (if asked) and NVTX at this library, unless they point somewhere already. The driver wants a
+ * full path. */
+static void point_here(bool cuda) {
   Dl_info info;
   char path[PATH_MAX];
-  if (getenv(variable) != NULL || dladdr((const void *)set_if_unset, &info) == 0 || info.dli_fname == NULL)
+  bool set_cuda = cuda && getenv("CUDA_INJECTION64_PATH") == NULL, set_nvtx = getenv("NVTX_INJECTION64_PATH") == NULL;
+  if (!set_cuda && !set_nvtx)
     return;
-  if (realpath(info.dli_fname, path) != NULL) /* the driver wants a full path */
-    (void)setenv(variable, path, 0);
+  if (dladdr((const void *)point_here, &info) == 0 || info.dli_fname == NULL || realpath(info.dli_fname, path) == NULL)
+    return;
+  if (set_cuda)
+    (void)setenv("CUDA_INJECTION64_PATH", path, 0);
+  if (set_nvtx)
+    (void)setenv("NVTX_INJECTION64_PATH", path, 0);
 }
 
 /* Under LD_PRELOAD: CUDA and NVTX find us when, and if, the program comes to use them. That is all a program pays that
  * never does. */
 __attribute__((constructor)) static void preloaded(void) {
   int saved = errno;
-  set_if_unset("CUDA_INJECTION64_PATH");
-  set_if_unset("NVTX_INJECTION64_PATH");
+  point_here(true);
   errno = saved;
 }
 
@@ -50,8 +56,7 @@ static bool called_by_driver(const void *caller) {
 int InitializeInjection(void) {
   const void *caller = __builtin_extract_return_addr(__builtin_return_address(0));
   int saved = errno;
-  set_if_unset("NVTX_INJECTION64_PATH"); /* injected by CUDA_INJECTION64_PATH alone: for NVTX copies not yet initialised
-                                          */
+  point_here(false); /* injected without LD_PRELOAD: for NVTX copies not yet initialised */
   sc_tracer_start(!called_by_driver(caller));
   errno = saved;
   return 1;

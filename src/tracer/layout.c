@@ -70,7 +70,7 @@
 #undef cuStreamSynchronize
 #undef cuStreamWaitEvent
 
-/* ---- structs that not every supported toolkit's headers have ------------------------------- */
+/* ---- structs that not every supported toolkit's headers have ----------------------------------------- */
 struct runtime_batch_v12080 { /* in 12.8 and 12.9 */
   void **dsts, **srcs;
   size_t *sizes, count;
@@ -173,7 +173,7 @@ SAME(prefetch_v8000, cudaMemPrefetchAsync_v8000, stream);
 SAME(prefetch_v12020, cudaMemPrefetchAsync_v2_v12020, stream);
 #endif
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------- */
 #define AT(type, member)                                                                                               \
   { offsetof(type, member), sizeof(((type *)0)->member) }
 #define IN(call, member) AT(call##_params, member)

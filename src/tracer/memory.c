@@ -228,7 +228,7 @@ uint8_t sc_memory_kind(struct sc_memory_cache *cache, uintptr_t address) {
   return kind;
 }
 
-/* ---- handles: few, and asked for rarely ------------------------------------------------------ */
+/* ---- handles: few, and asked for rarely -------------------------------------------------------------- */
 struct handle {
   struct handle *next;
   uint64_t handle, value;

@@ -80,7 +80,7 @@ void sc_nvtx_replay(struct sc_thread *thread) {
   pending_count = 0;
 }
 
-/* ---- what every entry point comes down to --------------------------------------------------- */
+/* ---- what every entry point comes down to ------------------------------------------------------------ */
 static int push(const struct domain *domain, const struct sc_name *name) {
   int saved = errno;
   struct sc_thread *thread = sc_thread_enter();
@@ -156,7 +156,7 @@ static const struct sc_name *name_of_attributes(const nvtxEventAttributes_t *eve
   }
 }
 
-/* ---- entry points ---------------------------------------------------------------------------- */
+/* ---- entry points ------------------------------------------------------------------------------------ */
 static nvtxRangeId_t range_start_ex(const nvtxEventAttributes_t *event) {
   return start(NULL, name_of_attributes(event));
 }
@@ -207,7 +207,7 @@ static nvtxDomainHandle_t create_domain(const struct sc_name *name) {
 static nvtxDomainHandle_t create_a(const char *text) { return create_domain(name_of(text)); }
 static nvtxDomainHandle_t create_w(const wchar_t *text) { return create_domain(name_of_wide(text)); }
 
-/* ---- tables ------------------------------------------------------------------------------------ */
+/* ---- tables ------------------------------------------------------------------------------------------ */
 #define ENTRY(id, function)                                                                                            \
   { id, (NvtxFunctionPointer)(function) }
 struct entry {

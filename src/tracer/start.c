@@ -49,7 +49,7 @@ bool sc_tracer_awaited(void) {
   return now == STATE_WAITING || now == STATE_STARTING;
 }
 
-/* ---- fork ----------------------------------------------------------------------------------------- */
+/* ---- fork -------------------------------------------------------------------------------------------- */
 static void in_child(void) {
   sc_names_forked();
   sc_nvtx_forked();
@@ -103,7 +103,7 @@ static bool open_trace(uint32_t flags, struct sc_error *err) {
   return false;
 }
 
-/* ---- the stand-in libraries --------------------------------------------------------------------------- */
+/* ---- the stand-in libraries -------------------------------------------------------------------------- */
 /* The stand-in libcuda names itself; a real one has no such symbol. */
 static const char *simulated_version(const void **symbol) {
   void *libcuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -116,7 +116,7 @@ static const char *simulated_version(const void **symbol) {
   return text != NULL ? text : "unknown";
 }
 
-/* ---- start ---------------------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------------------- */
 static void put_note(struct sc_writer_thread *thread, enum sc_note note, const char *text) {
   if (thread != NULL)
     sc_writer_text(thread, SC_RECORD_NOTE, note, text, strlen(text));
@@ -162,10 +162,12 @@ static void enable_all(void) {
   char first[512] = "";
   for (size_t i = 0; i < SC_COUNTOF(domains); i++)
     for (uint32_t cbid = 0; cbid < table.count[domains[i]]; cbid++) {
-      if (table.of_domain[domains[i]][cbid].action == SC_ACTION_NONE)
+      const struct sc_watch *watch = &table.of_domain[domains[i]][cbid];
+      if (watch->action == SC_ACTION_NONE)
         continue;
       int result = cupti.enable(1, cupti.subscriber, domains[i], cbid);
-      if (result != 0 && refused++ == 0)
+      /* Names without a layout are entry points of long ago: no program misses them. */
+      if (result != 0 && watch->layout != NULL && refused++ == 0)
         describe_refusal(domains[i], cbid, result, first, sizeof(first));
     }
   /* So that memory of a context that goes is forgotten; without it a reset is still seen by its name. */
@@ -241,7 +243,7 @@ void sc_tracer_start(bool late) {
   errno = saved;
 }
 
-/* ---- end ---------------------------------------------------------------------------------------------------- */
+/* ---- end --------------------------------------------------------------------------------------------- */
 static void at_exit(void) {
   int was = atomic_exchange(&state, STATE_DEAD);
   if (was == STATE_DEAD || getpid() != traced_pid)
@@ -252,8 +254,8 @@ static void at_exit(void) {
     errno = saved;
     return;
   }
-  (void)cupti.unsubscribe(cupti.subscriber); /* never cuptiFinalize: it waits for the device, and others may use CUPTI
-                                              */
+  (void)cupti.unsubscribe(cupti.subscriber); /* never cuptiFinalize: it waits for the device, and others may use
+                                              CUPTI */
   bool closed = sc_threads_stop();
   const struct sc_trace_live *live = sc_writer_live(writer);
   uint64_t lost = __atomic_load_n(&live->lost_records, __ATOMIC_RELAXED),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names, not numbers: the ids of _ptsz, _ptds, _v2 and later versions differ from toolkit to toolkit, the names do not.
- */
+ * Names, not numbers: the ids of _ptsz, _ptds, _v2 and later versions differ from toolkit to toolkit, the names do
+ * not. */
 #include "tracer/watch.h"
 
 #include <stdlib.h>

@@ -103,7 +103,7 @@ void harness_do(int domain, uint32_t cbid, const char *name, const void *params,
   harness_exit(&call, status);
 }
 
-/* ---- reading back ---------------------------------------------------------------------------------- */
+/* ---- reading back ------------------------------------------------------------------------------------ */
 static void take_range(struct sc_reader *reader, const struct sc_record_range *range, size_t seen) {
   if (seen < ranges_before)
     return;

@@ -49,7 +49,7 @@ static void pinned_alloc(void *address, size_t size) {
 static void free_host(void *address) { RUNTIME(cudaFreeHost_v3020, 0, .ptr = address); }
 static void free_device(void *address) { RUNTIME(cudaFree_v3020, 0, .devPtr = address); }
 
-/* ---- outermost calls ------------------------------------------------------------------------------- */
+/* ---- outermost calls --------------------------------------------------------------------------------- */
 static void test_runtime_call_is_one_record(void **state) {
   (void)state;
   RUNTIME(cudaStreamSynchronize_v3020, 0, .stream = STREAM);
@@ -181,7 +181,7 @@ static void test_errno_is_kept(void **state) {
   assert_int_equal(errno, 4711);
 }
 
-/* ---- submissions ------------------------------------------------------------------------------------ */
+/* ---- submissions ------------------------------------------------------------------------------------- */
 static void test_launches_are_counted_before_the_next_record(void **state) {
   (void)state;
   for (int i = 0; i < 3; i++)
@@ -198,7 +198,7 @@ static void test_launches_are_counted_before_the_next_record(void **state) {
   assert_int_equal(records->calls[1].head.submissions, 0); /* the copy is one by its own record */
 }
 
-/* ---- polls -------------------------------------------------------------------------------------------- */
+/* ---- polls ------------------------------------------------------------------------------------------- */
 static void test_polls_merge_into_one_record(void **state) {
   (void)state;
   for (int i = 0; i < 5; i++)
@@ -232,7 +232,7 @@ static void test_poll_ends_at_another_object_call_or_launch(void **state) {
     assert_int_equal(records->calls[i].status, 600);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------ */
 static struct sc_record_call copy_async(void *dst, const void *src, enum cudaMemcpyKind kind) {
   harness_mark();
   RUNTIME(cudaMemcpyAsync_v3020, 0, .dst = dst, .src = src, .count = 16, .kind = kind, .stream = STREAM);
@@ -488,7 +488,7 @@ static void test_event_made_to_sleep_is_flagged(void **state) {
   assert_int_equal(SC_CALL_FLAGS(&records->calls[1]), 0);
 }
 
-/* ---- capture ---------------------------------------------------------------------------------------------- */
+/* ---- capture ----------------------------------------------------------------------------------------- */
 static void capture_begin(cudaStream_t stream) { RUNTIME(cudaStreamBeginCapture_v10000, 0, .stream = stream); }
 static void capture_end(cudaStream_t stream, int status) {
   cudaGraph_t graph = NULL;
@@ -564,7 +564,7 @@ static void test_destroyed_stream_ends_its_capture(void **state) {
   assert_false(is_captured(STREAM));
 }
 
-/* ---- memory of others: last, since it stays known ---------------------------------------------------------- */
+/* ---- memory of others: last, since it stays known ---------------------------------------------------- */
 static void test_imported_memory_makes_default_directions_unknown(void **state) {
   (void)state;
   void *opened = (void *)(uintptr_t)0x7d0000000000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Recording that begins in the middle: what was allocated before is of unknown kind, and says so instead of guessing.
- */
+ * Recording that begins in the middle: what was allocated before is of unknown kind, and says so instead of
+ * guessing. */
 #include "harness.h"
 
 #include <stdlib.h>

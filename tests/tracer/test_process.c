@@ -30,7 +30,7 @@ static char out[8192], err[8192]; /* what the program said */
 static struct trace traces[TRACES_MAX];
 static size_t trace_count;
 
-/* ---- running ------------------------------------------------------------------------------------------ */
+/* ---- running ----------------------------------------------------------------------------------------- */
 static void slurp(const char *name, char *text, size_t size) {
   char path[200];
   (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -83,7 +83,7 @@ static int run_with(const char *preload, const char *const *settings, const char
       fail_msg("ended with status 0x%x, expected exit %d; it said: %s", status_, code, err);                           \
   } while (0)
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------- */
 static void copy_meta(const struct sc_reader *reader, const char *key, char *to, size_t size) {
   const char *value = sc_reader_meta(reader, key);
   (void)snprintf(to, size, "%s", value != NULL ? value : "");
@@ -183,7 +183,7 @@ static int teardown(void **state) {
   return rmdir(folder);
 }
 
-/* ---- what is exported, what is needed ------------------------------------------------------------------------ */
+/* ---- what is exported, what is needed ---------------------------------------------------------------- */
 static void shell(const char *command, char *text, size_t size) {
   FILE *pipe = popen(command, "re");
   assert_non_null(pipe);
@@ -230,7 +230,7 @@ static void test_settings_of_other_tools_are_left_alone(void **state) {
   assert_string_equal(out, "threads 1 cuda /other/tool.so nvtx \n");
 }
 
-/* ---- a plain run ------------------------------------------------------------------------------------------------ */
+/* ---- a plain run ------------------------------------------------------------------------------------- */
 static void test_plain_run(void **state) {
   (void)state;
   assert_exit(RUN(SETTINGS("RANK=3"), "sync", "7"), 0);
@@ -306,8 +306,7 @@ static void test_late_start_is_marked(void **state) {
   assert_int_equal(only_trace()->flags, SC_TRACE_LATE);
 }
 
-/* ---- what prevents tracing ------------------------------------------------------------------------------------------
- */
+/* ---- what prevents tracing --------------------------------------------------------------------------- */
 static void expect_untraced(const char *const *settings, uint32_t note, const char *in_note, const char *in_err) {
   assert_exit(RUN(settings, "sync", "5"), 0);
   struct trace *trace = only_trace();
@@ -367,8 +366,7 @@ static void test_unwritable_folder_leaves_the_program_alone(void **state) {
   assert_int_equal(trace_count, 0);
 }
 
-/* ---- no room
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- no room ----------------------------------------------------------------------------------------- */
 static void test_file_size_limit_is_no_signal(void **state) {
   (void)state;
   assert_exit(RUN(NULL, "limit", "20000"), 0);
@@ -414,8 +412,7 @@ static void test_full_disk_is_no_signal(void **state) {
   assert_int_equal(traces[0].calls + traces[0].lost, 20000);
 }
 
-/* ---- sudden ends
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- sudden ends ------------------------------------------------------------------------------------- */
 static void expect_survivors(const char *mode, int signal) {
   int status = RUN(NULL, mode, "2500");
   if (signal != 0 && (!WIFSIGNALED(status) || WTERMSIG(status) != signal))
@@ -442,8 +439,8 @@ static void test_underscore_exit_keeps_what_had_returned(void **state) {
 }
 
 /* ---- fork
- * ---------------------------------------------------------------------------------------------------------------------
- */
+ *
+ * --------------------------------------------------------------------------------------------------------------------- */
 static void test_forked_child_is_silent(void **state) {
   (void)state;
   assert_exit(RUN(NULL, "fork", "3"), 0);
@@ -477,8 +474,8 @@ static void test_child_that_starts_cuda_first_is_traced(void **state) {
 }
 
 /* ---- threads
- * -------------------------------------------------------------------------------------------------------------------
- */
+ *
+ * ------------------------------------------------------------------------------------------------------------------- */
 static void test_64_threads(void **state) {
   (void)state;
   assert_exit(RUN(NULL, "threads", "64", "3000"), 0);
