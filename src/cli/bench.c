@@ -41,7 +41,8 @@ static char *cupti_version(const struct folder *folder)
   return version;
 }
 
-enum sc_status bench_write_session(const struct passes *passes, enum passes_kind kind, struct sc_findings *notes, struct sc_error *err)
+enum sc_status bench_write_session(const struct passes *passes, enum passes_kind kind, struct sc_findings *notes,
+                                   struct sc_error *err)
 {
   const struct settings *settings = passes->settings;
   struct document *document = NULL;
@@ -49,12 +50,16 @@ enum sc_status bench_write_session(const struct passes *passes, enum passes_kind
   char *path = folder_file(passes->folder, passes_document(kind)), *cupti = cupti_version(passes->folder);
   double *assumed = sc_calloc_array(settings->assumed_count + 1, sizeof *assumed);
   struct session_notes session = {.facts = notes, .assumed_us = assumed, .simulated = passes->device->simulated};
-  enum sc_status status = path && assumed ? document_read(path, &document, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  enum sc_status status =
+      path && assumed ? document_read(path, &document, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
   if (status != SC_OK)
     goto cleanup;
   document_device(document, &device);
-  const struct facts_input input = {.sysroot = place_sysroot(), .simulated = passes->device->simulated,
-                                    .sim_round_trip_us = passes_sim_round_trip(settings), .device = &device, .cupti = cupti};
+  const struct facts_input input = {.sysroot = place_sysroot(),
+                                    .simulated = passes->device->simulated,
+                                    .sim_round_trip_us = passes_sim_round_trip(settings),
+                                    .device = &device,
+                                    .cupti = cupti};
   status = facts_add(&input, notes, err);
   if (status != SC_OK)
     goto cleanup;
@@ -76,12 +81,15 @@ int bench_verdict(const struct sc_findings *findings, const struct session_outco
 {
   int status = CLI_OK;
   if (outcome->unexpected) {
-    cli_say("%zu run%s: the count or the output is not what it must be (see the report)", outcome->unexpected, outcome->unexpected == 1 ? "" : "s");
+    cli_say("%zu run%s: the count or the output is not what it must be (see the report)", outcome->unexpected,
+            outcome->unexpected == 1 ? "" : "s");
     status = CLI_FAILED;
   }
-  if (outcome->unverified || outcome->uncounted || outcome->skipped || findings->lost_records || findings->lost_chunks) {
-    cli_say("not all of it could be measured (see the report): %zu not verified, %zu not counted, %zu skipped%s", outcome->unverified,
-            outcome->uncounted, outcome->skipped, findings->lost_records || findings->lost_chunks ? ", records lost" : "");
+  if (outcome->unverified || outcome->uncounted || outcome->skipped || findings->lost_records ||
+      findings->lost_chunks) {
+    cli_say("not all of it could be measured (see the report): %zu not verified, %zu not counted, %zu skipped%s",
+            outcome->unverified, outcome->uncounted, outcome->skipped,
+            findings->lost_records || findings->lost_chunks ? ", records lost" : "");
     status = CLI_UNMEASURED;
   }
   return status;
@@ -98,7 +106,8 @@ static int finish(struct bench *bench, enum sc_status status, struct sc_error *e
   return status == SC_OK ? bench_verdict(bench->findings, &bench->outcome) : cli_fail(err);
 }
 
-int bench_command(const struct cli_command *command, int argc, char **argv, enum sc_status (*work)(struct bench *, struct sc_error *))
+int bench_command(const struct cli_command *command, int argc, char **argv,
+                  enum sc_status (*work)(struct bench *, struct sc_error *))
 {
   struct bench bench = {0};
   struct sc_error err = {0};
@@ -113,7 +122,8 @@ int bench_command(const struct cli_command *command, int argc, char **argv, enum
   if (!done) {
     child_hold_signals();
     bench.findings = sc_findings_new();
-    enum sc_status status = bench.findings ? place_find(&bench.place, &err) : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
+    enum sc_status status =
+        bench.findings ? place_find(&bench.place, &err) : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
     if (status == SC_OK)
       status = work(&bench, &err);
     result = finish(&bench, status, &err);

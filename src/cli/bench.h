@@ -19,15 +19,18 @@ struct bench {
   struct session_outcome outcome;
 };
 
-/* Parses the options, lets `work` measure and fill the findings, prints the report, tidies up. Returns the exit status. A signal
- * that came meanwhile ends the process after the tidying. */
-int bench_command(const struct cli_command *command, int argc, char **argv, enum sc_status (*work)(struct bench *bench, struct sc_error *err));
+/* Parses the options, lets `work` measure and fill the findings, prints the report, tidies up. Returns the exit status.
+ * A signal that came meanwhile ends the process after the tidying. */
+int bench_command(const struct cli_command *command, int argc, char **argv,
+                  enum sc_status (*work)(struct bench *bench, struct sc_error *err));
 
 /* Chooses the device and tells when that is the simulated one for want of another. */
 enum sc_status bench_choose_device(struct bench *bench, struct sc_error *err) SC_NODISCARD;
 
-/* Adds host, device and conditions to notes and writes the session file. kind: the pass whose document names the device. */
-enum sc_status bench_write_session(const struct passes *passes, enum passes_kind kind, struct sc_findings *notes, struct sc_error *err) SC_NODISCARD;
+/* Adds host, device and conditions to notes and writes the session file. kind: the pass whose document names the
+ * device. */
+enum sc_status bench_write_session(const struct passes *passes, enum passes_kind kind, struct sc_findings *notes,
+                                   struct sc_error *err) SC_NODISCARD;
 
 /* Prints what could not be measured and returns the exit status for it. */
 int bench_verdict(const struct sc_findings *findings, const struct session_outcome *outcome);

@@ -44,8 +44,8 @@ void child_release_signals(void)
 bool child_interrupted(void)
 {
   sigset_t pending;
-  return sigpending(&pending) == 0 &&
-         (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGHUP) == 1);
+  return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+                                       sigismember(&pending, SIGHUP) == 1);
 }
 
 /* ---- environment ------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static _Noreturn void become(const struct child *child, char **environment, pid_
 {
   sigset_t set;
   int null = open("/dev/null", O_RDONLY);
-  setpgid(0, 0); /* its own group: the whole of it can be killed */
+  setpgid(0, 0);                    /* its own group: the whole of it can be killed */
   prctl(PR_SET_PDEATHSIG, SIGKILL); /* and it goes when we are killed without a chance to do so */
   if (getppid() != parent)
     _exit(127);
@@ -198,7 +198,8 @@ static void stop(struct running *running)
   kill_group(running, SIGKILL); /* whoever it left in its group */
 }
 
-/* Until the child has closed its output and ended. A grandchild that keeps the pipe does not hold us: the child's end counts. */
+/* Until the child has closed its output and ended. A grandchild that keeps the pipe does not hold us: the child's end
+ * counts. */
 static enum sc_status attend(struct running *running, struct output *output, struct sc_error *err)
 {
   while (!running->reaped) {

@@ -43,11 +43,11 @@ struct cli_option {
 };
 
 struct cli_command {
-  const char *name;        /* NULL: the main command, which has no word of its own */
-  const char *operands;    /* for the usage line, NULL: none */
-  const char *summary;     /* one line */
-  const char *description; /* paragraphs, or NULL */
-  const struct cli_option *options; /* up to CLI_END */
+  const char *name;                  /* NULL: the main command, which has no word of its own */
+  const char *operands;              /* for the usage line, NULL: none */
+  const char *summary;               /* one line */
+  const char *description;           /* paragraphs, or NULL */
+  const struct cli_option *options;  /* up to CLI_END */
   int (*run)(int argc, char **argv); /* argv[0] is the command's word */
 };
 
@@ -62,7 +62,8 @@ int cli_print_help(const struct cli_command *command);
 /* Takes argv's options one after another. handle returns false after it has filled *err. Operands stay in argv from
  * *first on. CLI_OK: go on. *done: --help or --version was served, and the status is the program's. */
 typedef bool cli_handler(void *context, enum cli_option_id id, const char *argument, struct sc_error *err);
-int cli_parse(const struct cli_command *command, int argc, char **argv, cli_handler *handle, void *context, int *first, bool *done);
+int cli_parse(const struct cli_command *command, int argc, char **argv, cli_handler *handle, void *context, int *first,
+              bool *done);
 
 /* ---- messages: stderr, one write each, "synccount: ..." ------------------------------------------- */
 void cli_say(const char *format, ...) SC_PRINTF(1, 2);

@@ -16,7 +16,8 @@ static const struct cli_option options[] = {
     SETTINGS_DEVICE_OPTIONS,
     {CLI_ASSUME_ROUND_TRIP, 0, "assume-round-trip", "LIST", "also show the floor for these round trips: 26us,116us"},
     {CLI_PER_EXPERT, 0, "per-expert", NULL, "also show the syncs by expert and op"},
-    {CLI_KEEP_TRACES, 0, "keep-traces", "DIR", "keep the traces and the probe's documents in DIR, for\n'synccount report DIR'"},
+    {CLI_KEEP_TRACES, 0, "keep-traces", "DIR",
+     "keep the traces and the probe's documents in DIR, for\n'synccount report DIR'"},
     SETTINGS_REPORT_OPTIONS,
     {CLI_VERSION, 'V', "version", NULL, "print the version"},
     {.id = CLI_END},
@@ -28,16 +29,20 @@ static bool notes_of_model(const struct plan *plan, struct sc_findings *facts)
   bool ok = true;
   if (!model)
     return true;
-  if (model->router.scoring != SC_CONFIG_SOFTMAX || model->router.groups || model->router.correction_bias || model->router.scale.set)
-    ok = sc_findings_warn(facts, "%s routes by %s%s%s%s; this layer routes by softmax and plain top-k. Counts depend on which experts are hit, not on the scores.",
+  if (model->router.scoring != SC_CONFIG_SOFTMAX || model->router.groups || model->router.correction_bias ||
+      model->router.scale.set)
+    ok = sc_findings_warn(facts,
+                          "%s routes by %s%s%s%s; this layer routes by softmax and plain top-k. Counts depend on which "
+                          "experts are hit, not on the scores.",
                           model->name, model->router.scoring == SC_CONFIG_SIGMOID ? "sigmoid" : "softmax",
-                          model->router.groups ? " in groups" : "", model->router.correction_bias ? " with a correction bias" : "",
+                          model->router.groups ? " in groups" : "",
+                          model->router.correction_bias ? " with a correction bias" : "",
                           model->router.scale.set ? " and scales the result" : "");
   if (model->biases)
     ok = ok && sc_findings_warn(facts, "%s has biases in its experts; this layer runs without them.", model->name);
   if (model->shared_experts.count)
-    ok = ok && sc_findings_warn(facts, "%s has %" PRIu64 " shared expert%s; this layer runs the routed ones alone.", model->name,
-                                model->shared_experts.count, model->shared_experts.count == 1 ? "" : "s");
+    ok = ok && sc_findings_warn(facts, "%s has %" PRIu64 " shared expert%s; this layer runs the routed ones alone.",
+                                model->name, model->shared_experts.count, model->shared_experts.count == 1 ? "" : "s");
   return ok;
 }
 

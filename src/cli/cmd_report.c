@@ -34,7 +34,10 @@ static enum sc_status add_folder(const char *path, struct sc_findings *findings,
   if (status != SC_OK)
     return status;
   if (count == 0)
-    status = sc_error_set(err, SC_ERR_IO, "folder '%s' holds no trace (*" SC_TRACE_SUFFIX "): give the folder that --keep-traces or SYNCCOUNT_OUTPUT named", path);
+    status = sc_error_set(err, SC_ERR_IO,
+                          "folder '%s' holds no trace (*" SC_TRACE_SUFFIX
+                          "): give the folder that --keep-traces or SYNCCOUNT_OUTPUT named",
+                          path);
   for (size_t i = 0; status == SC_OK && i < count; ++i) {
     char *file = sc_asprintf("%s/%s", path, names[i]);
     status = file ? add_trace(file, findings, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
@@ -101,10 +104,12 @@ static int run(int argc, char **argv)
   settings_init(&bench.settings);
   result = cli_parse(&cli_report, argc, argv, settings_option, &bench.settings, &first, &done);
   if (!done && (first == argc || !argv[first][0]))
-    result = cli_usage(&cli_report, "give at least one trace, or the folder that --keep-traces or SYNCCOUNT_OUTPUT named");
+    result =
+        cli_usage(&cli_report, "give at least one trace, or the folder that --keep-traces or SYNCCOUNT_OUTPUT named");
   else if (!done) {
     bench.findings = sc_findings_new();
-    enum sc_status status = bench.findings ? load(argv + first, argc - first, &bench, &err) : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
+    enum sc_status status = bench.findings ? load(argv + first, argc - first, &bench, &err)
+                                           : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
     if (status == SC_OK)
       status = output_report(&bench.settings, bench.findings, &err);
     result = status == SC_OK ? bench_verdict(bench.findings, &bench.outcome) : cli_fail(&err);

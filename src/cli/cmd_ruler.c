@@ -14,7 +14,8 @@ static const struct cli_option options[] = {
 static enum sc_status measure(const struct passes *passes, struct sc_error *err)
 {
   struct sc_findings *notes = sc_findings_new();
-  enum sc_status status = notes ? passes_run(passes, PASS_RULER, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  enum sc_status status =
+      notes ? passes_run(passes, PASS_RULER, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
   if (status == SC_OK)
     status = bench_write_session(passes, PASS_RULER, notes, err);
   sc_findings_free(notes);
@@ -26,8 +27,10 @@ static enum sc_status work(struct bench *bench, struct sc_error *err)
   const struct passes passes = {&bench->settings, NULL, &bench->place, &bench->device, &bench->folder};
   enum sc_status status = device_choose(&bench->settings, &bench->device, err);
   if (status == SC_OK && bench->device.chosen_for_want)
-    status = sc_error_set(err, SC_ERR_DEVICE, "the ruler measures how long this host waits for its GPU, and this machine has no NVIDIA device. "
-                          "'synccount' counts on the simulated device; '--device sim' runs the ruler there, without a result");
+    status = sc_error_set(
+        err, SC_ERR_DEVICE,
+        "the ruler measures how long this host waits for its GPU, and this machine has no NVIDIA device. "
+        "'synccount' counts on the simulated device; '--device sim' runs the ruler there, without a result");
   if (status == SC_OK)
     status = folder_open(bench->settings.keep_traces, &bench->folder, err);
   if (status == SC_OK)

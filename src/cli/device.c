@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CUDA is tried in a forked child, so that this process never holds a context, survives a driver that crashes, and gets the
- * driver's own error instead of a guess. */
+ * CUDA is tried in a forked child, so that this process never holds a context, survives a driver that crashes, and gets
+ * the driver's own error instead of a guess. */
 #include "cli/device.h"
 
 #include <dlfcn.h>
@@ -38,10 +38,7 @@ typedef int get_function(int *device, int ordinal);
 typedef int memory_function(size_t *bytes, int device);
 typedef int text_function(int code, const char **text);
 
-static void *symbol(void *library, const char *name)
-{
-  return dlsym(library, name);
-}
+static void *symbol(void *library, const char *name) { return dlsym(library, name); }
 
 static void try_cuda(unsigned ordinal, struct trial *trial)
 {
@@ -57,7 +54,8 @@ static void try_cuda(unsigned ordinal, struct trial *trial)
   memory_function *memory = (memory_function *)symbol(library, "cuDeviceTotalMem_v2");
   text_function *error_text = (text_function *)symbol(library, "cuGetErrorString");
   if (!init || !device_count || !get || !memory) {
-    snprintf(trial->text, sizeof trial->text, "libcuda.so.1 lacks cuInit, cuDeviceGetCount, cuDeviceGet or cuDeviceTotalMem_v2");
+    snprintf(trial->text, sizeof trial->text,
+             "libcuda.so.1 lacks cuInit, cuDeviceGetCount, cuDeviceGet or cuDeviceTotalMem_v2");
     return;
   }
   trial->simulated = symbol(library, "simcuda_version") != NULL;
@@ -93,7 +91,9 @@ static _Noreturn void child_side(unsigned ordinal, int answer)
 
 static enum sc_status trial_failed(const char *what, struct sc_error *err)
 {
-  return sc_error_set(err, SC_ERR_DEVICE, "trying to initialise CUDA %s. Look at the system log (dmesg) and nvidia-smi, or give --device sim", what);
+  return sc_error_set(
+      err, SC_ERR_DEVICE,
+      "trying to initialise CUDA %s. Look at the system log (dmesg) and nvidia-smi, or give --device sim", what);
 }
 
 static enum sc_status run_trial(unsigned ordinal, struct trial *out, struct sc_error *err)
@@ -130,7 +130,8 @@ static enum sc_status run_trial(unsigned ordinal, struct trial *out, struct sc_e
 static const char *remedy(const struct trial *trial)
 {
   if (trial->stage == TRIAL_LOAD)
-    return "Install the driver's user-space libraries; in a container, start it with the GPU passed through (--gpus all)";
+    return "Install the driver's user-space libraries; in a container, start it with the GPU passed through (--gpus "
+           "all)";
   switch (trial->code) {
   case 35: return "The driver is older than this CUDA: update it";
   case 100: return "Check nvidia-smi, the permissions of /dev/nvidia*, and CUDA_VISIBLE_DEVICES";
@@ -146,13 +147,14 @@ static void cause(const struct trial *trial, char out[static 640])
   if (trial->stage == TRIAL_LOAD)
     snprintf(out, 640, "libcuda.so.1 cannot be loaded: %s", trial->text);
   else if (trial->stage == TRIAL_INIT || trial->stage == TRIAL_DEVICES)
-    snprintf(out, 640, "%s gave error %d%s%s%s", trial->stage == TRIAL_INIT ? "cuInit" : "cuDeviceGetCount", trial->code,
-             trial->text[0] ? " (" : "", trial->text, trial->text[0] ? ")" : "");
+    snprintf(out, 640, "%s gave error %d%s%s%s", trial->stage == TRIAL_INIT ? "cuInit" : "cuDeviceGetCount",
+             trial->code, trial->text[0] ? " (" : "", trial->text, trial->text[0] ? ")" : "");
   else
     snprintf(out, 640, "CUDA initialises but shows no device");
 }
 
-static enum sc_status no_cuda(const struct settings *settings, const struct trial *trial, struct device *out, struct sc_error *err)
+static enum sc_status no_cuda(const struct settings *settings, const struct trial *trial, struct device *out,
+                              struct sc_error *err)
 {
   char found[SC_HOST_FOUND], why[640];
   bool nvidia = sc_host_has_nvidia(place_sysroot(), found);
@@ -162,9 +164,10 @@ static enum sc_status no_cuda(const struct settings *settings, const struct tria
     return SC_OK;
   }
   const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-  return sc_error_set(err, SC_ERR_DEVICE, "CUDA does not work here: %s. This machine has %s%s%s. %s, or give --device sim", why,
-                      nvidia ? found : "no NVIDIA device (no /dev/nvidia*, no /dev/dxg, no PCI display device of vendor 0x10de)",
-                      visible ? ", and CUDA_VISIBLE_DEVICES=" : "", visible ? visible : "", remedy(trial));
+  return sc_error_set(
+      err, SC_ERR_DEVICE, "CUDA does not work here: %s. This machine has %s%s%s. %s, or give --device sim", why,
+      nvidia ? found : "no NVIDIA device (no /dev/nvidia*, no /dev/dxg, no PCI display device of vendor 0x10de)",
+      visible ? ", and CUDA_VISIBLE_DEVICES=" : "", visible ? visible : "", remedy(trial));
 }
 
 static void host_memory(struct device *device)
@@ -186,9 +189,12 @@ static enum sc_status choose_cuda(const struct settings *settings, struct device
   if (trial.stage != TRIAL_DONE || trial.count <= 0)
     return no_cuda(settings, &trial, out, err);
   if (settings->ordinal >= (unsigned)trial.count)
-    return sc_error_set(err, SC_ERR_DEVICE, "there is no device cuda:%u: CUDA shows %d device%s here (cuda:0%s). Give one of them", settings->ordinal,
-                        trial.count, trial.count == 1 ? "" : "s", trial.count == 1 ? "" : " and up");
-  *out = (struct device){.simulated = trial.simulated, .ordinal = settings->ordinal, .has_memory = trial.memory_bytes > 0,
+    return sc_error_set(err, SC_ERR_DEVICE,
+                        "there is no device cuda:%u: CUDA shows %d device%s here (cuda:0%s). Give one of them",
+                        settings->ordinal, trial.count, trial.count == 1 ? "" : "s", trial.count == 1 ? "" : " and up");
+  *out = (struct device){.simulated = trial.simulated,
+                         .ordinal = settings->ordinal,
+                         .has_memory = trial.memory_bytes > 0,
                          .memory_bytes = trial.memory_bytes};
   return SC_OK;
 }
@@ -200,7 +206,9 @@ enum sc_status device_choose(const struct settings *settings, struct device *out
   if (status != SC_OK)
     return status;
   if (!device.simulated && !isnan(settings->sim_round_trip_us))
-    return sc_error_set(err, SC_ERR_USAGE, "--sim-round-trip is for the simulated device, and this run is on the GPU: leave it out, or give --device sim");
+    return sc_error_set(
+        err, SC_ERR_USAGE,
+        "--sim-round-trip is for the simulated device, and this run is on the GPU: leave it out, or give --device sim");
   if (device.simulated && !device.has_memory)
     host_memory(&device);
   *out = device;

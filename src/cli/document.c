@@ -24,7 +24,8 @@ struct document {
 
 static enum sc_status malformed(const struct document *document, struct sc_error *err, const char *what)
 {
-  return sc_error_set(err, SC_ERR_FORMAT, "%s: %s: not a document of this probe version, or damaged", document->path, what);
+  return sc_error_set(err, SC_ERR_FORMAT, "%s: %s: not a document of this probe version, or damaged", document->path,
+                      what);
 }
 
 static enum sc_status no_memory(struct sc_error *err)
@@ -41,7 +42,10 @@ static bool get_u64(const json_t *object, const char *key, uint64_t max, uint64_
   return true;
 }
 
-static const char *get_text(const json_t *object, const char *key) { return json_string_value(json_object_get(object, key)); }
+static const char *get_text(const json_t *object, const char *key)
+{
+  return json_string_value(json_object_get(object, key));
+}
 
 /* A new copy, or NULL with *failed set when it is not text or memory is out. */
 static char *copy_text(const json_t *object, const char *key, bool *failed)
@@ -100,7 +104,8 @@ enum sc_status document_read(const char *path, struct document **out, struct sc_
   } else {
     const char *schema = get_text(document->root, "schema");
     if (!schema || strcmp(schema, SCHEMA) != 0)
-      status = sc_error_set(err, SC_ERR_VERSION, "%s: its schema is '%.60s', this synccount reads '" SCHEMA "'", path, schema ? schema : "(none)");
+      status = sc_error_set(err, SC_ERR_VERSION, "%s: its schema is '%.60s', this synccount reads '" SCHEMA "'", path,
+                            schema ? schema : "(none)");
   }
   if (file)
     fclose(file);
@@ -149,8 +154,12 @@ void document_device(const struct document *document, struct document_device *ou
     const char *key;
     uint64_t *out;
   } numbers[] = {
-      {"total_memory_bytes", &out->total_memory_bytes}, {"multiprocessors", &out->multiprocessors}, {"l2_bytes", &out->l2_bytes},
-      {"driver_version", &out->driver_version},         {"runtime_version", &out->runtime_version}, {"cublas_version", &out->cublas_version},
+      {"total_memory_bytes", &out->total_memory_bytes},
+      {"multiprocessors", &out->multiprocessors},
+      {"l2_bytes", &out->l2_bytes},
+      {"driver_version", &out->driver_version},
+      {"runtime_version", &out->runtime_version},
+      {"cublas_version", &out->cublas_version},
       {"sm_clock_khz", &out->sm_clock_khz},
   };
   for (size_t i = 0; i < SC_COUNTOF(numbers); ++i) {
@@ -170,11 +179,14 @@ struct shape {
 
 static bool get_shape(const json_t *object, struct shape *shape)
 {
-  return get_u64(object, "experts", SC_CONFIG_MAX_EXPERTS, &shape->experts) && get_u64(object, "tokens", SC_CONFIG_MAX_TOKENS, &shape->tokens) &&
-         get_u64(object, "top_k", SC_CONFIG_MAX_EXPERTS, &shape->top_k) && get_u64(object, "hidden", SC_CONFIG_MAX_WIDTH, &shape->hidden) &&
+  return get_u64(object, "experts", SC_CONFIG_MAX_EXPERTS, &shape->experts) &&
+         get_u64(object, "tokens", SC_CONFIG_MAX_TOKENS, &shape->tokens) &&
+         get_u64(object, "top_k", SC_CONFIG_MAX_EXPERTS, &shape->top_k) &&
+         get_u64(object, "hidden", SC_CONFIG_MAX_WIDTH, &shape->hidden) &&
          get_u64(object, "intermediate", SC_CONFIG_MAX_WIDTH, &shape->intermediate) &&
          get_u64(object, "layers", SC_CONFIG_MAX_LAYERS, &shape->layers) &&
-         get_u64(object, "model_layers", SC_CONFIG_MAX_LAYERS, &shape->model_layers) && get_u64(object, "seed", INT64_MAX, &shape->seed) &&
+         get_u64(object, "model_layers", SC_CONFIG_MAX_LAYERS, &shape->model_layers) &&
+         get_u64(object, "seed", INT64_MAX, &shape->seed) &&
          get_u64(object, "forwards", SC_CONFIG_MAX_FORWARDS, &shape->forwards) && shape->experts && shape->layers;
 }
 
@@ -188,7 +200,8 @@ static struct sc_run *find_run(struct sc_findings *findings, const char *variant
   return NULL;
 }
 
-static struct sc_run *new_run(struct sc_findings *findings, const json_t *object, const struct shape *shape, bool *failed)
+static struct sc_run *new_run(struct sc_findings *findings, const json_t *object, const struct shape *shape,
+                              bool *failed)
 {
   struct sc_run *run = sc_array_push(&findings->runs, &findings->run_count, &findings->run_cap, sizeof *run);
   if (!run) {
@@ -215,10 +228,12 @@ static struct sc_run *new_run(struct sc_findings *findings, const json_t *object
 /* Two passes of one session ran the same thing, or their figures must not be put side by side. */
 static bool same_run(const struct sc_run *run, const json_t *object, const struct shape *shape)
 {
-  const char *dtype = get_text(object, "dtype"), *routing = get_text(object, "routing"), *activation = get_text(object, "activation");
+  const char *dtype = get_text(object, "dtype"), *routing = get_text(object, "routing"),
+             *activation = get_text(object, "activation");
   return run->top_k == shape->top_k && run->hidden == shape->hidden && run->intermediate == shape->intermediate &&
-         run->layers == shape->layers && run->model_layers == shape->model_layers && run->seed == shape->seed && dtype && routing &&
-         activation && strcmp(run->dtype, dtype) == 0 && strcmp(run->routing, routing) == 0 && strcmp(run->activation, activation) == 0;
+         run->layers == shape->layers && run->model_layers == shape->model_layers && run->seed == shape->seed &&
+         dtype && routing && activation && strcmp(run->dtype, dtype) == 0 && strcmp(run->routing, routing) == 0 &&
+         strcmp(run->activation, activation) == 0;
 }
 
 /* A run is verified when every document that holds it says so. */
@@ -298,7 +313,8 @@ static bool add_forward_times(struct sc_run *run, const json_t *object)
   return true;
 }
 
-static enum sc_status add_run(const struct document *document, const json_t *object, bool counts, struct sc_findings *findings, struct sc_error *err)
+static enum sc_status add_run(const struct document *document, const json_t *object, bool counts,
+                              struct sc_findings *findings, struct sc_error *err)
 {
   struct shape shape;
   bool failed = false;
@@ -372,7 +388,8 @@ static size_t *block_sizes(const json_t *object, size_t samples, size_t *count)
   return sizes;
 }
 
-static enum sc_status add_ruler_row(const struct document *document, const json_t *object, struct sc_findings *findings, struct sc_error *err)
+static enum sc_status add_ruler_row(const struct document *document, const json_t *object, struct sc_findings *findings,
+                                    struct sc_error *err)
 {
   const char *method = get_text(object, "method");
   double *samples = NULL;
@@ -388,7 +405,8 @@ static enum sc_status add_ruler_row(const struct document *document, const json_
     goto cleanup;
   }
   struct sc_ruler_row row;
-  struct sc_ruler_row *slot = sc_array_push(&findings->ruler, &findings->ruler_count, &findings->ruler_cap, sizeof *slot);
+  struct sc_ruler_row *slot =
+      sc_array_push(&findings->ruler, &findings->ruler_count, &findings->ruler_cap, sizeof *slot);
   if (!slot || !sc_ruler_from_samples(&row, method, samples, sizes, blocks))
     status = no_memory(err);
   else
@@ -452,7 +470,8 @@ static bool add_step(const json_t *object, struct sc_control *control, size_t in
 {
   double *times;
   size_t count;
-  if (!get_u64(object, "syncs", UINT32_MAX, &control->steps[index].syncs) || !get_times(object, "forward_us", &times, &count))
+  if (!get_u64(object, "syncs", UINT32_MAX, &control->steps[index].syncs) ||
+      !get_times(object, "forward_us", &times, &count))
     return false;
   bool ok = add_pairs(pairs, (double)control->steps[index].syncs, times, count);
   sc_stats_sort(times, count);
@@ -478,19 +497,23 @@ static bool add_steps(const json_t *object, struct sc_control *control, struct p
   return true;
 }
 
-static enum sc_status add_control(const struct document *document, const json_t *object, struct sc_findings *findings, struct sc_error *err)
+static enum sc_status add_control(const struct document *document, const json_t *object, struct sc_findings *findings,
+                                  struct sc_error *err)
 {
   struct pairs pairs = {0};
   enum sc_status status = SC_OK;
-  struct sc_control *control = sc_array_push(&findings->controls, &findings->control_count, &findings->control_cap, sizeof *control);
+  struct sc_control *control =
+      sc_array_push(&findings->controls, &findings->control_count, &findings->control_cap, sizeof *control);
   if (!control)
     return no_memory(err);
-  if (!get_u64(object, "experts", SC_CONFIG_MAX_EXPERTS, &control->experts) || !get_u64(object, "tokens", SC_CONFIG_MAX_TOKENS, &control->tokens) ||
+  if (!get_u64(object, "experts", SC_CONFIG_MAX_EXPERTS, &control->experts) ||
+      !get_u64(object, "tokens", SC_CONFIG_MAX_TOKENS, &control->tokens) ||
       !median_of(object, "dense_us", &control->dense_us) || !median_of(object, "sorted_us", &control->sorted_us) ||
       !median_of(object, "masked_us", &control->masked_us) || !add_steps(object, control, &pairs)) {
     status = malformed(document, err, "a control run is not as described");
   } else if (pairs.count) {
-    struct sc_marginal *marginal = sc_array_push(&findings->marginal, &findings->marginal_count, &findings->marginal_cap, sizeof *marginal);
+    struct sc_marginal *marginal =
+        sc_array_push(&findings->marginal, &findings->marginal_count, &findings->marginal_cap, sizeof *marginal);
     if (marginal) {
       marginal->experts = control->experts;
       marginal->tokens = control->tokens;
@@ -504,7 +527,8 @@ static enum sc_status add_control(const struct document *document, const json_t 
   return status;
 }
 
-enum sc_status document_add_controls(const struct document *document, struct sc_findings *findings, struct sc_error *err)
+enum sc_status document_add_controls(const struct document *document, struct sc_findings *findings,
+                                     struct sc_error *err)
 {
   const json_t *controls = json_object_get(document->root, "controls"), *object;
   size_t i;
@@ -521,7 +545,8 @@ enum sc_status document_add_controls(const struct document *document, struct sc_
 
 /* ---- what was left out ------------------------------------------------------------------------- */
 
-enum sc_status document_add_skipped(const struct document *document, struct sc_findings *findings, size_t *count, struct sc_error *err)
+enum sc_status document_add_skipped(const struct document *document, struct sc_findings *findings, size_t *count,
+                                    struct sc_error *err)
 {
   const json_t *skipped = json_object_get(document->root, "skipped"), *object;
   size_t i;
@@ -531,9 +556,11 @@ enum sc_status document_add_skipped(const struct document *document, struct sc_f
   {
     const char *variant = get_text(object, "variant"), *reason = get_text(object, "reason");
     uint64_t experts, tokens;
-    if (!variant || !reason || !get_u64(object, "experts", SC_CONFIG_MAX_EXPERTS, &experts) || !get_u64(object, "tokens", SC_CONFIG_MAX_TOKENS, &tokens))
+    if (!variant || !reason || !get_u64(object, "experts", SC_CONFIG_MAX_EXPERTS, &experts) ||
+        !get_u64(object, "tokens", SC_CONFIG_MAX_TOKENS, &tokens))
       return malformed(document, err, "a skipped point is not as described");
-    if (!sc_findings_warn(findings, "skipped: %s, E = %" PRIu64 ", %" PRIu64 " tokens: %s", variant, experts, tokens, reason))
+    if (!sc_findings_warn(findings, "skipped: %s, E = %" PRIu64 ", %" PRIu64 " tokens: %s", variant, experts, tokens,
+                          reason))
       return no_memory(err);
     ++*count;
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The probe's JSON documents (probes/PROTOCOL.md) into findings. Kept documents are read again by `report`, so nothing in
- * them is trusted. */
+ * The probe's JSON documents (probes/PROTOCOL.md) into findings. Kept documents are read again by `report`, so nothing
+ * in them is trusted. */
 #ifndef SC_CLI_DOCUMENT_H
 #define SC_CLI_DOCUMENT_H
 
@@ -8,7 +8,8 @@
 
 struct document;
 
-/* SC_ERR_IO if it cannot be read, SC_ERR_FORMAT with path and place if it is no document of the probe. Free with document_free. */
+/* SC_ERR_IO if it cannot be read, SC_ERR_FORMAT with path and place if it is no document of the probe. Free with
+ * document_free. */
 enum sc_status document_read(const char *path, struct document **out, struct sc_error *err) SC_NODISCARD;
 void document_free(struct document *document); /* accepts NULL */
 
@@ -25,11 +26,16 @@ struct document_device {
 void document_device(const struct document *document, struct document_device *out);
 
 /* Each adds its part to findings: SC_ERR_FORMAT if a value is missing, malformed or contradicts what is there already.
- * A run that both documents hold is filled from both: forward times from pass "times", hits and forwards from pass "counts". */
-enum sc_status document_add_runs(const struct document *document, struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
-enum sc_status document_add_ruler(const struct document *document, struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
-enum sc_status document_add_controls(const struct document *document, struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
+ * A run that both documents hold is filled from both: forward times from pass "times", hits and forwards from pass
+ * "counts". */
+enum sc_status document_add_runs(const struct document *document, struct sc_findings *findings,
+                                 struct sc_error *err) SC_NODISCARD;
+enum sc_status document_add_ruler(const struct document *document, struct sc_findings *findings,
+                                  struct sc_error *err) SC_NODISCARD;
+enum sc_status document_add_controls(const struct document *document, struct sc_findings *findings,
+                                     struct sc_error *err) SC_NODISCARD;
 /* Points that the probe left out become warnings; *count of them is added to. */
-enum sc_status document_add_skipped(const struct document *document, struct sc_findings *findings, size_t *count, struct sc_error *err) SC_NODISCARD;
+enum sc_status document_add_skipped(const struct document *document, struct sc_findings *findings, size_t *count,
+                                    struct sc_error *err) SC_NODISCARD;
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is known of the machine, one field each, with a line for people where the bare value would not tell them much. */
+ * What is known of the machine, one field each, with a line for people where the bare value would not tell them much.
+ */
 #include "cli/facts.h"
 
 #include <inttypes.h>
@@ -21,7 +22,8 @@ static bool text(struct sc_findings *f, const char *group, const char *key, cons
 
 static bool answer(struct sc_findings *f, const char *key, enum sc_host_answer value, const char *line)
 {
-  return value == SC_HOST_UNKNOWN || sc_findings_bool(f, "conditions", key, value == SC_HOST_YES, value == SC_HOST_YES ? line : NULL);
+  return value == SC_HOST_UNKNOWN ||
+         sc_findings_bool(f, "conditions", key, value == SC_HOST_YES, value == SC_HOST_YES ? line : NULL);
 }
 
 /* 13000 -> "13.0" */
@@ -42,7 +44,8 @@ static bool host_fields(struct sc_findings *f, const struct sc_host *host, const
   if (!input->simulated) /* a driver that the run did not use is no fact about the run */
     ok = ok && text(f, "host", "driver", host->driver) && text(f, "host", "driver_kind", host->driver_kind);
   if (device && !input->simulated)
-    ok = ok && cuda_version(f, "cuda", device->runtime_version) && cuda_version(f, "cuda_of_driver", device->driver_version);
+    ok = ok && cuda_version(f, "cuda", device->runtime_version) &&
+         cuda_version(f, "cuda_of_driver", device->driver_version);
   return ok && (input->simulated || text(f, "host", "cupti", input->cupti));
 }
 
@@ -54,9 +57,12 @@ static bool pci_fields(struct sc_findings *f, const char *bus_id, const struct s
     int n = snprintf(line, sizeof line, "PCIe: %s x%" PRIu64, pci->link_speed, pci->link_width);
     if (pci->generation)
       n += snprintf(line + n, sizeof line - (size_t)n, " (Gen%" PRIu64 ")", pci->generation);
-    if (pci->max_link_width > pci->link_width || (pci->max_link_speed[0] && strcmp(pci->max_link_speed, pci->link_speed) != 0))
-      snprintf(line + n, sizeof line - (size_t)n, "; the device could do %s x%" PRIu64 " (an idle link may be slowed down)",
-               pci->max_link_speed[0] ? pci->max_link_speed : pci->link_speed, pci->max_link_width ? pci->max_link_width : pci->link_width);
+    if (pci->max_link_width > pci->link_width ||
+        (pci->max_link_speed[0] && strcmp(pci->max_link_speed, pci->link_speed) != 0))
+      snprintf(line + n, sizeof line - (size_t)n,
+               "; the device could do %s x%" PRIu64 " (an idle link may be slowed down)",
+               pci->max_link_speed[0] ? pci->max_link_speed : pci->link_speed,
+               pci->max_link_width ? pci->max_link_width : pci->link_width);
     ok = ok && sc_findings_text(f, "host.pcie", "link_speed", pci->link_speed, line);
   } else {
     ok = ok && text(f, "host.pcie", "link_speed", pci->link_speed);
@@ -83,8 +89,9 @@ static bool device_fields(struct sc_findings *f, const struct document_device *d
   if (simulated) /* the rest is made up by the simulation */
     return ok;
   ok = ok && text(f, "device", "compute_capability", device->compute_capability) &&
-       device_number(f, "total_memory_bytes", device->total_memory_bytes) && device_number(f, "multiprocessors", device->multiprocessors) &&
-       device_number(f, "l2_bytes", device->l2_bytes) && device_number(f, "cublas_version", device->cublas_version);
+       device_number(f, "total_memory_bytes", device->total_memory_bytes) &&
+       device_number(f, "multiprocessors", device->multiprocessors) && device_number(f, "l2_bytes", device->l2_bytes) &&
+       device_number(f, "cublas_version", device->cublas_version);
   return ok && (!device->has_integrated || sc_findings_bool(f, "device", "integrated", device->integrated, NULL));
 }
 
@@ -94,10 +101,12 @@ static bool numa_condition(struct sc_findings *f, const struct sc_host *host, co
   char line[LINE_TEXT];
   if (!pci->has_numa_node)
     return true;
-  enum sc_host_answer near = host->cpus_allowed ? sc_host_cpus_overlap(host->cpus_allowed, pci->node_cpus) : SC_HOST_UNKNOWN;
+  enum sc_host_answer near =
+      host->cpus_allowed ? sc_host_cpus_overlap(host->cpus_allowed, pci->node_cpus) : SC_HOST_UNKNOWN;
   int n = snprintf(line, sizeof line, "GPU on NUMA node %" PRIu64, pci->numa_node);
   if (near == SC_HOST_NO)
-    snprintf(line + n, sizeof line - (size_t)n, "; this process may run on none of its CPUs: pin it there (numactl -N %" PRIu64 ")", pci->numa_node);
+    snprintf(line + n, sizeof line - (size_t)n,
+             "; this process may run on none of its CPUs: pin it there (numactl -N %" PRIu64 ")", pci->numa_node);
   else if (near == SC_HOST_YES)
     snprintf(line + n, sizeof line - (size_t)n, "; its CPUs: %s", pci->node_cpus);
   return sc_findings_number(f, "conditions", "gpu_numa_node", (double)pci->numa_node, line);
@@ -108,7 +117,8 @@ static bool quota_condition(struct sc_findings *f, const struct sc_host *host)
   char line[LINE_TEXT];
   if (host->cpu_quota_set != SC_HOST_YES)
     return true; /* none, or not known: JSON has no number for either */
-  snprintf(line, sizeof line, "CPU quota of the control group: %.4g CPUs; a throttled process waits longer", host->cpu_quota);
+  snprintf(line, sizeof line, "CPU quota of the control group: %.4g CPUs; a throttled process waits longer",
+           host->cpu_quota);
   return sc_findings_number(f, "conditions", "cgroup_cpu_quota", host->cpu_quota, line);
 }
 
@@ -133,7 +143,8 @@ static bool gpu_conditions(struct sc_findings *f, const struct sc_host *host, co
     return ok;
   ok = ok && text(f, "conditions", "schedule_flag", device->schedule_flag);
   if (device->has_mig)
-    ok = ok && sc_findings_bool(f, "conditions", "mig", device->mig, device->mig ? "MIG: this is a part of a GPU" : NULL);
+    ok = ok &&
+         sc_findings_bool(f, "conditions", "mig", device->mig, device->mig ? "MIG: this is a part of a GPU" : NULL);
   if (device->sm_clock_khz) {
     snprintf(line, sizeof line, "SM clock before the run: %.0f MHz", (double)device->sm_clock_khz / 1e3);
     ok = ok && sc_findings_number(f, "conditions", "sm_clock_before", (double)device->sm_clock_khz * 1e3, line);
@@ -141,15 +152,17 @@ static bool gpu_conditions(struct sc_findings *f, const struct sc_host *host, co
   return ok;
 }
 
-static bool condition_fields(struct sc_findings *f, const struct sc_host *host, const struct sc_host_pci *pci, const struct facts_input *input)
+static bool condition_fields(struct sc_findings *f, const struct sc_host *host, const struct sc_host_pci *pci,
+                             const struct facts_input *input)
 {
   char line[LINE_TEXT], time[SC_TIME_TEXT];
-  bool ok = numa_condition(f, host, pci) && text(f, "conditions", "cpus_allowed", host->cpus_allowed) && quota_condition(f, host) &&
-            power_conditions(f, host);
+  bool ok = numa_condition(f, host, pci) && text(f, "conditions", "cpus_allowed", host->cpus_allowed) &&
+            quota_condition(f, host) && power_conditions(f, host);
   ok = ok && answer(f, "wsl", host->wsl, "WSL: each submission crosses the hypervisor, round trips are long");
   if (!input->simulated)
     return ok && gpu_conditions(f, host, input->device);
-  snprintf(line, sizeof line, "Simulated device: it plays a round trip of %s", sc_format_time_us(input->sim_round_trip_us, time));
+  snprintf(line, sizeof line, "Simulated device: it plays a round trip of %s",
+           sc_format_time_us(input->sim_round_trip_us, time));
   return ok && sc_findings_number(f, "conditions", "sim_round_trip_us", input->sim_round_trip_us, line);
 }
 

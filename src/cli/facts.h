@@ -9,11 +9,12 @@
 struct facts_input {
   const char *sysroot;
   bool simulated;
-  double sim_round_trip_us;              /* when simulated */
-  const struct document_device *device;  /* as the probe saw it; NULL if unknown */
-  const char *cupti;                     /* version from the trace; NULL if not traced */
+  double sim_round_trip_us;             /* when simulated */
+  const struct document_device *device; /* as the probe saw it; NULL if unknown */
+  const char *cupti;                    /* version from the trace; NULL if not traced */
 };
 /* Adds what is known and nothing else. */
-enum sc_status facts_add(const struct facts_input *input, struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
+enum sc_status facts_add(const struct facts_input *input, struct sc_findings *findings,
+                         struct sc_error *err) SC_NODISCARD;
 
 #endif

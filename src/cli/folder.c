@@ -58,7 +58,9 @@ static enum sc_status open_temporary(struct folder *out, struct sc_error *err)
   if (!path)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
   if (!mkdtemp(path)) {
-    sc_error_set(err, SC_ERR_SYSTEM, "cannot make a temporary folder %s: %s. Point TMPDIR at a folder that can be written", path, strerror(errno));
+    sc_error_set(err, SC_ERR_SYSTEM,
+                 "cannot make a temporary folder %s: %s. Point TMPDIR at a folder that can be written", path,
+                 strerror(errno));
     free(path);
     return SC_ERR_SYSTEM;
   }
@@ -76,7 +78,8 @@ static enum sc_status refuse_used(const char *path, struct sc_error *err)
     return status;
   for (size_t i = 0; i < count && status == SC_OK; ++i) {
     if (strcmp(names[i], SESSION_FILE) == 0 || sc_match("*" SC_TRACE_SUFFIX, names[i]))
-      status = sc_error_set(err, SC_ERR_USAGE, "--keep-traces: '%s' already holds traces (%s): give a new folder", path, names[i]);
+      status = sc_error_set(err, SC_ERR_USAGE, "--keep-traces: '%s' already holds traces (%s): give a new folder", path,
+                            names[i]);
   }
   folder_free_names(names, count);
   return status;

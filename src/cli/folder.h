@@ -16,8 +16,10 @@ enum sc_status folder_open(const char *keep, struct folder *out, struct sc_error
 void folder_close(struct folder *folder);
 char *folder_file(const struct folder *folder, const char *name) SC_NODISCARD; /* a new string, NULL: out of memory */
 
-/* Names in a folder that match a sc_match pattern, sorted. Free with folder_free_names. SC_ERR_IO if it cannot be read. */
-enum sc_status folder_names(const char *path, const char *pattern, char ***out, size_t *count, struct sc_error *err) SC_NODISCARD;
+/* Names in a folder that match a sc_match pattern, sorted. Free with folder_free_names. SC_ERR_IO if it cannot be read.
+ */
+enum sc_status folder_names(const char *path, const char *pattern, char ***out, size_t *count,
+                            struct sc_error *err) SC_NODISCARD;
 void folder_free_names(char **names, size_t count);
 
 #endif

@@ -8,10 +8,7 @@
 
 static const struct cli_command *const commands[] = {&cli_main, &cli_ruler, &cli_report, &cli_help};
 
-const struct cli_command *cli_command_at(size_t index)
-{
-  return index < SC_COUNTOF(commands) ? commands[index] : NULL;
-}
+const struct cli_command *cli_command_at(size_t index) { return index < SC_COUNTOF(commands) ? commands[index] : NULL; }
 
 const struct cli_command *cli_command_find(const char *name)
 {

@@ -10,12 +10,14 @@
 #define HELP_COLUMN 32
 
 /* getopt_long's forms of a table. ":" first: a missing argument is told apart from an unknown option. */
-static void to_getopt(const struct cli_option *options, struct option longs[static MAX_OPTIONS], char shorts[static 2 * MAX_OPTIONS + 2])
+static void to_getopt(const struct cli_option *options, struct option longs[static MAX_OPTIONS],
+                      char shorts[static 2 * MAX_OPTIONS + 2])
 {
   size_t count = 0, letters = 0;
   shorts[letters++] = ':';
   for (const struct cli_option *option = options; option->id != CLI_END && count + 1 < MAX_OPTIONS; ++option, ++count) {
-    longs[count] = (struct option){option->name, option->argument ? required_argument : no_argument, NULL, (int)option->id};
+    longs[count] =
+        (struct option){option->name, option->argument ? required_argument : no_argument, NULL, (int)option->id};
     if (option->letter) {
       shorts[letters++] = option->letter;
       if (option->argument)
@@ -49,7 +51,8 @@ static int wrong_option(const struct cli_command *command, int kind, char **argv
   return cli_usage(command, "unknown option '%s'", typed);
 }
 
-int cli_parse(const struct cli_command *command, int argc, char **argv, cli_handler *handle, void *context, int *first, bool *done)
+int cli_parse(const struct cli_command *command, int argc, char **argv, cli_handler *handle, void *context, int *first,
+              bool *done)
 {
   struct option longs[MAX_OPTIONS];
   char shorts[2 * MAX_OPTIONS + 2];
@@ -116,7 +119,8 @@ static void print_commands(void)
 int cli_print_help(const struct cli_command *command)
 {
   printf("Usage: synccount%s%s%s%s%s\n", command->name ? " " : "", command->name ? command->name : "",
-         command->options->id != CLI_END ? " [OPTION]..." : "", command->operands ? " " : "", command->operands ? command->operands : "");
+         command->options->id != CLI_END ? " [OPTION]..." : "", command->operands ? " " : "",
+         command->operands ? command->operands : "");
   if (!command->name)
     printf("       synccount COMMAND [ARGUMENT]...\n");
   printf("\n%s\n", command->summary);

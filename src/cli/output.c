@@ -22,11 +22,14 @@ static bool wants_color(void)
   return isatty(STDOUT_FILENO) && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
-static enum sc_status write_report(const struct settings *settings, const struct sc_findings *findings, FILE *file, struct sc_error *err)
+static enum sc_status write_report(const struct settings *settings, const struct sc_findings *findings, FILE *file,
+                                   struct sc_error *err)
 {
   const bool terminal = file == stdout;
-  const struct sc_report_options options = {.width = terminal ? terminal_width() : 0, .color = terminal && wants_color(),
-                                            .per_expert = settings->per_expert, .quiet = settings->quiet};
+  const struct sc_report_options options = {.width = terminal ? terminal_width() : 0,
+                                            .color = terminal && wants_color(),
+                                            .per_expert = settings->per_expert,
+                                            .quiet = settings->quiet};
   struct sc_out *out = sc_out_file(file);
   if (!out)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
@@ -41,7 +44,8 @@ static enum sc_status cannot_write(const char *path, struct sc_error *err)
 }
 
 /* A device or a pipe is written to as it is: it cannot be replaced. */
-static enum sc_status write_special(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err)
+static enum sc_status write_special(const struct settings *settings, const struct sc_findings *findings,
+                                    struct sc_error *err)
 {
   FILE *file = fopen(settings->output, "we");
   if (!file)
@@ -52,7 +56,8 @@ static enum sc_status write_special(const struct settings *settings, const struc
   return status;
 }
 
-static enum sc_status write_file(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err)
+static enum sc_status write_file(const struct settings *settings, const struct sc_findings *findings,
+                                 struct sc_error *err)
 {
   char *temporary = sc_asprintf("%s.XXXXXX", settings->output);
   FILE *file = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The report to standard output, or whole to a file: under another name first, so that a reader never sees half of it. */
+ * The report to standard output, or whole to a file: under another name first, so that a reader never sees half of it.
+ */
 #ifndef SC_CLI_OUTPUT_H
 #define SC_CLI_OUTPUT_H
 
@@ -7,6 +8,7 @@
 #include "cli/settings.h"
 
 /* SC_ERR_SYSTEM if it cannot be written. */
-enum sc_status output_report(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
+enum sc_status output_report(const struct settings *settings, const struct sc_findings *findings,
+                             struct sc_error *err) SC_NODISCARD;
 
 #endif

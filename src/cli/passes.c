@@ -14,7 +14,8 @@
 #include "cli/session.h"
 #include "trace/format.h"
 
-/* A list of strings that it owns; NULL-terminated when passed on. One failed allocation spoils it: check once, at the end. */
+/* A list of strings that it owns; NULL-terminated when passed on. One failed allocation spoils it: check once, at the
+ * end. */
 struct strings {
   char **items;
   size_t count, capacity;
@@ -209,18 +210,23 @@ static void print_lines(const struct child_result *result)
   sc_buf_free(&printable);
 }
 
-static enum sc_status judge(const struct passes *passes, enum passes_kind kind, struct child_result *result, struct sc_error *err)
+static enum sc_status judge(const struct passes *passes, enum passes_kind kind, struct child_result *result,
+                            struct sc_error *err)
 {
   char *path = folder_file(passes->folder, kinds[kind].document);
   enum sc_status status = SC_OK;
   if (!path)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
   if (result->signal)
-    status = sc_error_set(err, SC_ERR_MEASURE, "the probe was ended by signal %d (%s) in pass %s. Run it again; if it happens each time, report it with "
-                          "the lines above", result->signal, strsignal(result->signal), kinds[kind].pass);
+    status = sc_error_set(
+        err, SC_ERR_MEASURE,
+        "the probe was ended by signal %d (%s) in pass %s. Run it again; if it happens each time, report it with "
+        "the lines above",
+        result->signal, strsignal(result->signal), kinds[kind].pass);
   else if (result->status != 0 && result->status != 1) /* 1: a verification failed, which the document tells */
-    status = sc_error_set(err, result->status == 2 ? SC_ERR_USAGE : SC_ERR_MEASURE, "the probe could not run pass %s (exit status %d): %.700s",
-                          kinds[kind].pass, result->status, result->lines.len ? last_line(&result->lines) : "it said nothing");
+    status = sc_error_set(err, result->status == 2 ? SC_ERR_USAGE : SC_ERR_MEASURE,
+                          "the probe could not run pass %s (exit status %d): %.700s", kinds[kind].pass, result->status,
+                          result->lines.len ? last_line(&result->lines) : "it said nothing");
   else if (access(path, R_OK) != 0)
     status = sc_error_set(err, SC_ERR_MEASURE, "the probe ended without its document %s", path);
   free(path);
@@ -238,7 +244,8 @@ static enum sc_status traced_something(const struct passes *passes, struct child
   if (count)
     return SC_OK;
   return sc_error_set(err, SC_ERR_MEASURE, "the traced probe left no trace in %s: %.600s", passes->folder->path,
-                      result->lines.len ? last_line(&result->lines) : "the tracer said nothing. Is LD_PRELOAD allowed here?");
+                      result->lines.len ? last_line(&result->lines)
+                                        : "the tracer said nothing. Is LD_PRELOAD allowed here?");
 }
 
 enum sc_status passes_run(const struct passes *passes, enum passes_kind kind, struct sc_error *err)
@@ -246,7 +253,8 @@ enum sc_status passes_run(const struct passes *passes, enum passes_kind kind, st
   struct strings argv = {0}, env = {0};
   struct child_result result = {0};
   enum sc_status status = SC_OK;
-  const struct child child = {.argv = arguments(passes, kind, &argv), .environment = environment(passes, kind == PASS_COUNTS, &env),
+  const struct child child = {.argv = arguments(passes, kind, &argv),
+                              .environment = environment(passes, kind == PASS_COUNTS, &env),
                               .title = passes->settings->quiet ? NULL : kinds[kind].title};
   if (!child.argv || !child.environment)
     status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");

@@ -20,8 +20,8 @@ struct passes {
 
 enum passes_kind { PASS_TIMES, PASS_COUNTS, PASS_RULER };
 
-/* Runs the probe; its document lies in the folder afterwards, and the trace of the traced pass. A verification that failed is in
- * the document and no error. SC_ERR_MEASURE with the probe's own words, SC_ERR_DEVICE, SC_ERR_SYSTEM. */
+/* Runs the probe; its document lies in the folder afterwards, and the trace of the traced pass. A verification that
+ * failed is in the document and no error. SC_ERR_MEASURE with the probe's own words, SC_ERR_DEVICE, SC_ERR_SYSTEM. */
 enum sc_status passes_run(const struct passes *passes, enum passes_kind kind, struct sc_error *err) SC_NODISCARD;
 const char *passes_document(enum passes_kind kind); /* file name in the folder */
 double passes_sim_round_trip(const struct settings *settings);

@@ -28,7 +28,8 @@ static enum sc_status find(const char *folder, const char *const *candidates, ch
     sc_buf_printf(&tried, "%s%s", i ? " and " : "", path ? path : candidates[i]);
     free(path);
   }
-  sc_error_set(err, SC_ERR_SYSTEM, "a part of synccount is missing: looked for %s. Build all of it ('make') or install it again",
+  sc_error_set(err, SC_ERR_SYSTEM,
+               "a part of synccount is missing: looked for %s. Build all of it ('make') or install it again",
                tried.failed ? candidates[0] : tried.data);
   sc_buf_free(&tried);
   return SC_ERR_SYSTEM;

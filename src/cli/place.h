@@ -12,7 +12,8 @@ struct place {
   char *configs; /* folder with the shipped shapes */
 };
 
-/* SC_ERR_SYSTEM names what is missing and where it was looked for. The environment's SYNCCOUNT_PROBE points at another probe. */
+/* SC_ERR_SYSTEM names what is missing and where it was looked for. The environment's SYNCCOUNT_PROBE points at another
+ * probe. */
 enum sc_status place_find(struct place *out, struct sc_error *err) SC_NODISCARD;
 void place_free(struct place *place);
 

@@ -64,11 +64,13 @@ enum sc_status session_write(const struct folder *folder, const struct session_n
     json_array_append_new(assumed, json_real(notes->assumed_us[i]));
   for (size_t i = 0; i < notes->facts->warning_count; ++i)
     json_array_append_new(warnings, json_string(notes->facts->warnings[i]));
-  bool whole = json_array_size(fields) == notes->facts->field_count && json_array_size(assumed) == notes->assumed_count &&
+  bool whole = json_array_size(fields) == notes->facts->field_count &&
+               json_array_size(assumed) == notes->assumed_count &&
                json_array_size(warnings) == notes->facts->warning_count;
-  json_t *root = json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "version", SC_VERSION, "simulated", notes->simulated,
-                           "documents", documents_json(folder), "traces", files_json(folder, "*" SC_TRACE_SUFFIX), "fields", fields,
-                           "assumed_us", assumed, "warnings", warnings);
+  json_t *root =
+      json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "version", SC_VERSION, "simulated",
+                notes->simulated, "documents", documents_json(folder), "traces",
+                files_json(folder, "*" SC_TRACE_SUFFIX), "fields", fields, "assumed_us", assumed, "warnings", warnings);
   char *path = folder_file(folder, SESSION_FILE);
   if (!whole || !root || !path)
     status = no_memory(err);
@@ -96,7 +98,8 @@ static enum sc_status malformed(const char *path, const char *what, struct sc_er
 
 static bool load_field(const json_t *object, struct sc_findings *findings)
 {
-  const char *group = json_string_value(json_object_get(object, "group")), *key = json_string_value(json_object_get(object, "key"));
+  const char *group = json_string_value(json_object_get(object, "group")),
+             *key = json_string_value(json_object_get(object, "key"));
   const char *line = json_string_value(json_object_get(object, "line"));
   const json_t *value = json_object_get(object, "value");
   if (!group || !key)
@@ -110,7 +113,8 @@ static bool load_field(const json_t *object, struct sc_findings *findings)
 
 static bool load_notes(const json_t *root, struct sc_findings *findings)
 {
-  const json_t *fields = json_object_get(root, "fields"), *assumed = json_object_get(root, "assumed_us"), *warnings = json_object_get(root, "warnings");
+  const json_t *fields = json_object_get(root, "fields"), *assumed = json_object_get(root, "assumed_us"),
+               *warnings = json_object_get(root, "warnings");
   const json_t *item;
   size_t i, count = json_array_size(assumed);
   if (!json_is_array(fields) || !json_is_array(assumed) || !json_is_array(warnings))
@@ -150,7 +154,8 @@ static enum sc_status read_session_file(const char *path, json_t **out, struct s
     return malformed(path, why.text, err);
   const char *schema = json_string_value(json_object_get(root, "schema"));
   if (!schema || strcmp(schema, SCHEMA) != 0) {
-    sc_error_set(err, SC_ERR_VERSION, "%s/" SESSION_FILE ": its schema is '%.60s', this synccount reads '" SCHEMA "'", path, schema ? schema : "(none)");
+    sc_error_set(err, SC_ERR_VERSION, "%s/" SESSION_FILE ": its schema is '%.60s', this synccount reads '" SCHEMA "'",
+                 path, schema ? schema : "(none)");
     json_decref(root);
     return SC_ERR_VERSION;
   }
@@ -160,7 +165,8 @@ static enum sc_status read_session_file(const char *path, json_t **out, struct s
 
 /* ---- documents and traces ---------------------------------------------------------------------- */
 
-static enum sc_status add_document(const char *path, const char *name, struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+static enum sc_status add_document(const char *path, const char *name, struct sc_findings *findings,
+                                   struct session_outcome *outcome, struct sc_error *err)
 {
   struct document *document = NULL;
   char *file = sc_asprintf("%s/%s", path, name);
@@ -185,7 +191,8 @@ static const char *file_name(const json_t *item)
   return name && *name && !strchr(name, '/') && strcmp(name, "..") != 0 ? name : NULL;
 }
 
-static enum sc_status add_documents(const char *path, const json_t *root, struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+static enum sc_status add_documents(const char *path, const json_t *root, struct sc_findings *findings,
+                                    struct session_outcome *outcome, struct sc_error *err)
 {
   const json_t *documents = json_object_get(root, "documents"), *item;
   size_t i;
@@ -193,14 +200,16 @@ static enum sc_status add_documents(const char *path, const json_t *root, struct
   json_array_foreach(documents, i, item)
   {
     const char *name = file_name(item);
-    status = name ? add_document(path, name, findings, outcome, err) : malformed(path, "'documents' holds no file name", err);
+    status = name ? add_document(path, name, findings, outcome, err)
+                  : malformed(path, "'documents' holds no file name", err);
     if (status != SC_OK)
       break;
   }
   return status;
 }
 
-static enum sc_status add_trace(const char *path, const char *name, const struct sc_analysis_options *options, struct sc_findings *into, struct sc_error *err)
+static enum sc_status add_trace(const char *path, const char *name, const struct sc_analysis_options *options,
+                                struct sc_findings *into, struct sc_error *err)
 {
   struct sc_reader *reader = NULL;
   char *file = sc_asprintf("%s/%s", path, name);
@@ -213,7 +222,8 @@ static enum sc_status add_trace(const char *path, const char *name, const struct
 }
 
 /* All traces of the session into findings of their own: the main report holds runs, not processes. */
-static enum sc_status read_traces(const char *path, const json_t *root, const struct sc_findings *findings, struct sc_findings *traced, struct sc_error *err)
+static enum sc_status read_traces(const char *path, const json_t *root, const struct sc_findings *findings,
+                                  struct sc_findings *traced, struct sc_error *err)
 {
   const json_t *traces = json_object_get(root, "traces"), *item;
   const size_t paths = sc_runs_range_paths(findings->runs, findings->run_count);
@@ -259,11 +269,13 @@ static void judge(const struct sc_findings *findings, struct session_outcome *ou
     const struct sc_run *run = &findings->runs[i];
     outcome->unverified += !run->verified;
     outcome->uncounted += !run->counted;
-    outcome->unexpected += (run->counted && !isnan(run->expected_per_layer) && !run->exact) || run->output_matches_masked == 0;
+    outcome->unexpected +=
+        (run->counted && !isnan(run->expected_per_layer) && !run->exact) || run->output_matches_masked == 0;
   }
 }
 
-static enum sc_status count_runs(const char *path, const json_t *root, struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+static enum sc_status count_runs(const char *path, const json_t *root, struct sc_findings *findings,
+                                 struct session_outcome *outcome, struct sc_error *err)
 {
   if (findings->run_count == 0)
     return SC_OK;
@@ -283,7 +295,8 @@ static enum sc_status count_runs(const char *path, const json_t *root, struct sc
   return status;
 }
 
-enum sc_status session_load(const char *path, struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+enum sc_status session_load(const char *path, struct sc_findings *findings, struct session_outcome *outcome,
+                            struct sc_error *err)
 {
   json_t *root = NULL;
   *outcome = (struct session_outcome){0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A session: what one main or ruler command measured, as files in a folder. The command writes them and reads them back to make
- * its report, so that `synccount report` on kept files says the same by construction. */
+ * A session: what one main or ruler command measured, as files in a folder. The command writes them and reads them back
+ * to make its report, so that `synccount report` on kept files says the same by construction. */
 #ifndef SC_CLI_SESSION_H
 #define SC_CLI_SESSION_H
 
@@ -20,7 +20,8 @@ struct session_notes {
 };
 
 /* Writes SESSION_FILE, naming the documents and traces that lie in the folder. */
-enum sc_status session_write(const struct folder *folder, const struct session_notes *notes, struct sc_error *err) SC_NODISCARD;
+enum sc_status session_write(const struct folder *folder, const struct session_notes *notes,
+                             struct sc_error *err) SC_NODISCARD;
 
 /* True if the folder holds a session. */
 bool session_is_there(const char *path);
@@ -32,6 +33,7 @@ struct session_outcome {
   size_t unexpected; /* runs whose count or output is not what it must be */
 };
 /* Fills findings from the folder's files. SC_ERR_FORMAT, SC_ERR_IO, SC_ERR_VERSION if one is damaged or missing. */
-enum sc_status session_load(const char *path, struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err) SC_NODISCARD;
+enum sc_status session_load(const char *path, struct sc_findings *findings, struct session_outcome *outcome,
+                            struct sc_error *err) SC_NODISCARD;
 
 #endif

@@ -51,7 +51,8 @@ static bool number(const char *text, uint64_t min, uint64_t max, uint64_t *out, 
     *out = value;
     return true;
   }
-  sc_error_set(err, SC_ERR_USAGE, "'%.80s' is not a whole number from %llu to %llu", text, (unsigned long long)min, (unsigned long long)max);
+  sc_error_set(err, SC_ERR_USAGE, "'%.80s' is not a whole number from %llu to %llu", text, (unsigned long long)min,
+               (unsigned long long)max);
   return false;
 }
 
@@ -132,7 +133,8 @@ static bool device(struct settings *settings, const char *text, struct sc_error 
     settings->device = DEVICE_AUTO;
   } else if (strcmp(text, "sim") == 0) {
     settings->device = DEVICE_SIM;
-  } else if (strcmp(text, "cuda") == 0 || (strncmp(text, "cuda:", 5) == 0 && sc_parse_u64(text + 5, &ordinal) && ordinal < 1024)) {
+  } else if (strcmp(text, "cuda") == 0 ||
+             (strncmp(text, "cuda:", 5) == 0 && sc_parse_u64(text + 5, &ordinal) && ordinal < 1024)) {
     settings->device = DEVICE_CUDA;
     settings->ordinal = (unsigned)ordinal;
   } else {
@@ -256,10 +258,13 @@ enum sc_status settings_load_config(struct settings *settings, const char *confi
   char *path = sc_asprintf("%s/%s.yaml", configs_folder, name);
   if (!path)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
-  enum sc_status status = access(path, R_OK) == 0
-                              ? sc_config_read(path, &settings->config, err)
-                              : sc_error_set(err, SC_ERR_CONFIG, "there is no file '%.80s', and no shape of that name in %s: 'ls' that folder, or "
-                                             "give the path of a YAML file", name, configs_folder);
+  enum sc_status status =
+      access(path, R_OK) == 0
+          ? sc_config_read(path, &settings->config, err)
+          : sc_error_set(err, SC_ERR_CONFIG,
+                         "there is no file '%.80s', and no shape of that name in %s: 'ls' that folder, or "
+                         "give the path of a YAML file",
+                         name, configs_folder);
   free(path);
   return status;
 }
@@ -285,9 +290,15 @@ static void plan_lists(const struct settings *s, const struct sc_config_run *run
     plan->experts_count = s->experts_count;
   }
   plan->tokens = s->tokens ? s->tokens : run && run->tokens ? run->tokens : default_tokens;
-  plan->tokens_count = s->tokens ? s->tokens_count : run && run->tokens ? run->tokens_count : SC_COUNTOF(default_tokens);
-  plan->variants = (const char *const *)(s->variants ? s->variants : run && run->variants ? run->variants : (char **)known_variants);
-  plan->variants_count = s->variants ? s->variants_count : run && run->variants ? run->variants_count : SC_COUNTOF(known_variants) - 1;
+  plan->tokens_count = s->tokens            ? s->tokens_count
+                       : run && run->tokens ? run->tokens_count
+                                            : SC_COUNTOF(default_tokens);
+  plan->variants = (const char *const *)(s->variants            ? s->variants
+                                         : run && run->variants ? run->variants
+                                                                : (char **)known_variants);
+  plan->variants_count = s->variants            ? s->variants_count
+                         : run && run->variants ? run->variants_count
+                                                : SC_COUNTOF(known_variants) - 1;
 }
 
 /* The first that is not 0. */
@@ -320,12 +331,13 @@ static enum sc_status check_plan(const struct plan *plan, struct sc_error *err)
 {
   for (size_t i = 0; i < plan->experts_count; ++i) {
     if (plan->top_k > plan->experts[i])
-      return sc_error_set(err, SC_ERR_USAGE, "top-k %llu is more than %llu experts: give a smaller --top-k or larger --experts",
+      return sc_error_set(err, SC_ERR_USAGE,
+                          "top-k %llu is more than %llu experts: give a smaller --top-k or larger --experts",
                           (unsigned long long)plan->top_k, (unsigned long long)plan->experts[i]);
   }
   if (plan->layers > plan->model_layers)
-    return sc_error_set(err, SC_ERR_USAGE, "%llu layers were asked for, but %s has %llu MoE layers", (unsigned long long)plan->layers,
-                        plan->model->name, (unsigned long long)plan->model_layers);
+    return sc_error_set(err, SC_ERR_USAGE, "%llu layers were asked for, but %s has %llu MoE layers",
+                        (unsigned long long)plan->layers, plan->model->name, (unsigned long long)plan->model_layers);
   for (size_t i = 0; i < plan->variants_count; ++i) {
     const char *name;
     struct sc_error unknown;
@@ -363,8 +375,13 @@ static bool largest_point(const struct plan *plan, struct sc_config_memory *out)
   for (size_t e = 0; e < plan->experts_count; ++e) {
     for (size_t t = 0; t < plan->tokens_count; ++t) {
       struct sc_config_memory memory;
-      const struct sc_config_shape shape = {.hidden = plan->hidden, .intermediate = plan->intermediate, .experts = plan->experts[e],
-                                            .top_k = plan->top_k, .tokens = plan->tokens[t], .dtype = plan->dtype, .gated = plan->gated,
+      const struct sc_config_shape shape = {.hidden = plan->hidden,
+                                            .intermediate = plan->intermediate,
+                                            .experts = plan->experts[e],
+                                            .top_k = plan->top_k,
+                                            .tokens = plan->tokens[t],
+                                            .dtype = plan->dtype,
+                                            .gated = plan->gated,
                                             .dense_control = true};
       if (!sc_config_memory(&shape, &memory))
         return false;
@@ -390,12 +407,17 @@ enum sc_status plan_fit(struct plan *plan, uint64_t memory_bytes, const char *wh
   if (fit == plan->layers)
     return SC_OK;
   if (fit == 0)
-    return sc_error_set(err, SC_ERR_LIMIT, "one layer of this shape needs %.3g GiB and its activations %.3g GiB, but %s has %.3g GiB: give "
-                        "fewer --experts or --tokens, or --dtype bf16", gib(need.layer_bytes), gib(need.fixed_bytes), whose, gib(memory_bytes));
+    return sc_error_set(
+        err, SC_ERR_LIMIT,
+        "one layer of this shape needs %.3g GiB and its activations %.3g GiB, but %s has %.3g GiB: give "
+        "fewer --experts or --tokens, or --dtype bf16",
+        gib(need.layer_bytes), gib(need.fixed_bytes), whose, gib(memory_bytes));
   if (plan->layers_given || !plan->model)
-    return sc_error_set(err, SC_ERR_LIMIT, "%llu layers of this shape need %.3g GiB, but %s has %.3g GiB: %llu layers fit (--layers %llu)",
-                        (unsigned long long)plan->layers, gib(need.layer_bytes) * (double)plan->layers + gib(need.fixed_bytes), whose,
-                        gib(memory_bytes), (unsigned long long)fit, (unsigned long long)fit);
+    return sc_error_set(err, SC_ERR_LIMIT,
+                        "%llu layers of this shape need %.3g GiB, but %s has %.3g GiB: %llu layers fit (--layers %llu)",
+                        (unsigned long long)plan->layers,
+                        gib(need.layer_bytes) * (double)plan->layers + gib(need.fixed_bytes), whose, gib(memory_bytes),
+                        (unsigned long long)fit, (unsigned long long)fit);
   plan->layers = fit;
   return SC_OK;
 }

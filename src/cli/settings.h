@@ -41,7 +41,8 @@ void settings_free(struct settings *settings);
 bool settings_option(void *context, enum cli_option_id id, const char *argument, struct sc_error *err);
 
 /* Reads --config's file: a path, or the name of a shipped shape in configs_folder. */
-enum sc_status settings_load_config(struct settings *settings, const char *configs_folder, struct sc_error *err) SC_NODISCARD;
+enum sc_status settings_load_config(struct settings *settings, const char *configs_folder,
+                                    struct sc_error *err) SC_NODISCARD;
 
 /* The complete grid that will be run. Pointers borrow from the settings or are literals. */
 struct plan {
@@ -58,32 +59,46 @@ struct plan {
   const struct sc_config_model *model; /* NULL: no configuration with a model */
 };
 /* Merges and checks; SC_ERR_USAGE names the option, SC_ERR_CONFIG the file. simulated: cheaper defaults. */
-enum sc_status settings_plan(const struct settings *settings, bool simulated, struct plan *out, struct sc_error *err) SC_NODISCARD;
+enum sc_status settings_plan(const struct settings *settings, bool simulated, struct plan *out,
+                             struct sc_error *err) SC_NODISCARD;
 /* Cuts plan->layers down to what fits into memory bytes (a model's layers), or refuses: SC_ERR_LIMIT. */
 enum sc_status plan_fit(struct plan *plan, uint64_t memory_bytes, const char *whose, struct sc_error *err) SC_NODISCARD;
 bool plan_has_variant(const struct plan *plan, const char *name);
 
 /* The options' table rows, so that each command lists its own and all say the same. */
-#define SETTINGS_GRID_OPTIONS                                                                                                    \
-  {CLI_EXPERTS, 0, "experts", "LIST", "numbers of experts, one run each (default: 4,8,16, or the\nmodel's own number with --config)"}, \
-  {CLI_VARIANTS, 0, "variants", "LIST", "masked, sorted (default: both)"},                                                        \
-  {CLI_LAYERS, 0, "layers", "N", "MoE layers of a forward (default: 8, or the model's)"},                                         \
-  {CLI_TOKENS, 0, "tokens", "LIST", "tokens of a forward, one run each; 1 is decode (default: 4096)"},                            \
-  {CLI_HIDDEN, 0, "hidden", "N", "width of a token (default: 512)"},                                                              \
-  {CLI_INTERMEDIATE, 0, "intermediate", "N", "inner width of an expert (default: 1408)"},                                         \
-  {CLI_TOP_K, 0, "top-k", "N", "experts that each token is sent to (default: 1)"},                                                \
-  {CLI_DTYPE, 0, "dtype", "TYPE", "bf16 or fp32 (default: fp32, without TF32)"},                                                  \
-  {CLI_ROUTING, 0, "routing", "KIND", "router, uniform, skewed or one-expert: how tokens meet\nexperts (default: router)"},       \
-  {CLI_SEED, 0, "seed", "N", "of weights and inputs (default: 0)"},                                                               \
-  {CLI_FORWARDS, 0, "forwards", "N", "traced forwards of each run (default: 3; simulated: 1)"},                                   \
-  {CLI_CONFIG, 0, "config", "FILE", "a model's shape from a YAML file, or by the name of a shipped\none (mixtral-8x7b, ...); options given here win over it"}
-#define SETTINGS_DEVICE_OPTIONS                                                                                                  \
-  {CLI_DEVICE, 0, "device", "DEVICE", "auto, cuda, cuda:N or sim (default: auto: the GPU, or the\nsimulated device if this machine has no NVIDIA device at all)"}, \
-  {CLI_SIM_ROUND_TRIP, 0, "sim-round-trip", "TIME", "round trip that the simulated device plays: 120us (default: 10us)"}
-#define SETTINGS_REPORT_OPTIONS                                                                                                  \
-  {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},                                                  \
-  {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard output"},                                     \
-  {CLI_QUIET, 'q', "quiet", NULL, "no progress line, and only the answer in text reports"},                                       \
-  {CLI_HELP, 'h', "help", NULL, "print this text"}
+#define SETTINGS_GRID_OPTIONS                                                                                         \
+  {CLI_EXPERTS, 0, "experts", "LIST",                                                                                 \
+   "numbers of experts, one run each (default: 4,8,16, or the\nmodel's own number with --config)"},                   \
+      {CLI_VARIANTS, 0, "variants", "LIST", "masked, sorted (default: both)"},                                        \
+      {CLI_LAYERS, 0, "layers", "N", "MoE layers of a forward (default: 8, or the model's)"},                         \
+      {CLI_TOKENS, 0, "tokens", "LIST", "tokens of a forward, one run each; 1 is decode (default: 4096)"},            \
+      {CLI_HIDDEN, 0, "hidden", "N", "width of a token (default: 512)"},                                              \
+      {CLI_INTERMEDIATE, 0, "intermediate", "N", "inner width of an expert (default: 1408)"},                         \
+      {CLI_TOP_K, 0, "top-k", "N", "experts that each token is sent to (default: 1)"},                                \
+      {CLI_DTYPE, 0, "dtype", "TYPE", "bf16 or fp32 (default: fp32, without TF32)"},                                  \
+      {CLI_ROUTING, 0, "routing", "KIND",                                                                             \
+       "router, uniform, skewed or one-expert: how tokens meet\nexperts (default: router)"},                          \
+      {CLI_SEED, 0, "seed", "N", "of weights and inputs (default: 0)"},                                               \
+      {CLI_FORWARDS, 0, "forwards", "N", "traced forwards of each run (default: 3; simulated: 1)"},                   \
+  {                                                                                                                   \
+    CLI_CONFIG, 0, "config", "FILE",                                                                                  \
+        "a model's shape from a YAML file, or by the name of a shipped\none (mixtral-8x7b, ...); options given here " \
+        "win over it"                                                                                                 \
+  }
+#define SETTINGS_DEVICE_OPTIONS                                                                                        \
+  {CLI_DEVICE, 0, "device", "DEVICE",                                                                                  \
+   "auto, cuda, cuda:N or sim (default: auto: the GPU, or the\nsimulated device if this machine has no NVIDIA device " \
+   "at all)"},                                                                                                         \
+  {                                                                                                                    \
+    CLI_SIM_ROUND_TRIP, 0, "sim-round-trip", "TIME",                                                                   \
+        "round trip that the simulated device plays: 120us (default: 10us)"                                            \
+  }
+#define SETTINGS_REPORT_OPTIONS                                                                   \
+  {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},                  \
+      {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard output"}, \
+      {CLI_QUIET, 'q', "quiet", NULL, "no progress line, and only the answer in text reports"},   \
+  {                                                                                               \
+    CLI_HELP, 'h', "help", NULL, "print this text"                                                \
+  }
 
 #endif

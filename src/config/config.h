@@ -25,12 +25,12 @@ const char *sc_config_layout_name(enum sc_config_layout layout); /* "none", "pac
 enum sc_config_scoring { SC_CONFIG_SOFTMAX, SC_CONFIG_SIGMOID };
 
 struct sc_config_model {
-  bool set;         /* the file has a model section */
-  char *name;       /* never NULL when set */
-  char *source;     /* where the figures come from; NULL if the file does not say */
+  bool set;     /* the file has a model section */
+  char *name;   /* never NULL when set */
+  char *source; /* where the figures come from; NULL if the file does not say */
   uint64_t hidden, intermediate, experts, top_k;
-  uint64_t layers;       /* of the whole model */
-  uint64_t moe_layers;   /* of those, the ones with experts: what a run means by layers */
+  uint64_t layers;     /* of the whole model */
+  uint64_t moe_layers; /* of those, the ones with experts: what a run means by layers */
   enum sc_config_dtype dtype;
   char *activation; /* "silu", "swigluoai", "swigluoai_uninterleave", "relu2_no_mul" */
   bool gated;       /* from the activation: the first matrix has gate and up */
@@ -71,9 +71,9 @@ struct sc_config {
   struct sc_config_run run;
 };
 
-/* Reads a file. SC_ERR_IO if it cannot be read, SC_ERR_CONFIG with "file:line:column: what, and what to do" if it is refused:
- * anchors, aliases, tags, several documents, duplicate or unknown keys, missing keys, wrong types, impossible sizes.
- * *out is written on success only; the caller frees it with sc_config_free. */
+/* Reads a file. SC_ERR_IO if it cannot be read, SC_ERR_CONFIG with "file:line:column: what, and what to do" if it is
+ * refused: anchors, aliases, tags, several documents, duplicate or unknown keys, missing keys, wrong types, impossible
+ * sizes. *out is written on success only; the caller frees it with sc_config_free. */
 enum sc_status sc_config_read(const char *path, struct sc_config **out, struct sc_error *err) SC_NODISCARD;
 /* The same from memory; name stands in error messages. */
 enum sc_status sc_config_read_memory(const char *text, size_t size, const char *name, struct sc_config **out,

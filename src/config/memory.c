@@ -29,9 +29,11 @@ bool sc_config_memory(const struct sc_config_shape *s, struct sc_config_memory *
 
   /* Every token's input, output, and the gathered and combined rows of its slots; per slot the expert's inner rows. The
    * accumulators are fp32 whatever the dtype. */
-  fits = fits && add_product(&fixed, 3 * s->tokens, s->hidden, element) && add_product(&fixed, s->tokens, s->hidden, 4) &&
-         add_product(&fixed, 2 * slots, s->hidden, element) && add_product(&fixed, first_rows + 1, slots * element, s->intermediate) &&
-         add_product(&fixed, s->tokens, s->experts, 8) /* logits and probabilities */ && add_product(&fixed, slots, 64, 1);
+  fits = fits && add_product(&fixed, 3 * s->tokens, s->hidden, element) &&
+         add_product(&fixed, s->tokens, s->hidden, 4) && add_product(&fixed, 2 * slots, s->hidden, element) &&
+         add_product(&fixed, first_rows + 1, slots * element, s->intermediate) &&
+         add_product(&fixed, s->tokens, s->experts, 8) /* logits and probabilities */ &&
+         add_product(&fixed, slots, 64, 1);
   if (!fits)
     return false;
   out->layer_bytes = layer;

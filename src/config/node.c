@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * libyaml events to a tree, with everything refused that a configuration has no use for: aliases can make a small file
- * explode, tags and several documents only hide mistakes, and a duplicate key means that one of two lines is ignored. */
+ * explode, tags and several documents only hide mistakes, and a duplicate key means that one of two lines is ignored.
+ */
 #include "config/node.h"
 
 #include <stdlib.h>
@@ -70,7 +71,8 @@ static enum sc_status refuse_decorations(struct loader *loader, const yaml_event
   const yaml_char_t *anchor = NULL, *tag = NULL;
   switch (event->type) {
   case YAML_ALIAS_EVENT:
-    return error_at(loader->name, event->start_mark, loader->err, "aliases (*name) are not accepted: write the value out");
+    return error_at(loader->name, event->start_mark, loader->err,
+                    "aliases (*name) are not accepted: write the value out");
   case YAML_SCALAR_EVENT:
     anchor = event->data.scalar.anchor;
     tag = event->data.scalar.tag;
@@ -83,11 +85,11 @@ static enum sc_status refuse_decorations(struct loader *loader, const yaml_event
     anchor = event->data.mapping_start.anchor;
     tag = event->data.mapping_start.tag;
     break;
-  default:
-    break;
+  default: break;
   }
   if (anchor)
-    return error_at(loader->name, event->start_mark, loader->err, "anchors (&name) are not accepted: write the value out");
+    return error_at(loader->name, event->start_mark, loader->err,
+                    "anchors (&name) are not accepted: write the value out");
   if (tag)
     return error_at(loader->name, event->start_mark, loader->err, "tags (!name) are not accepted: remove it");
   return SC_OK;
@@ -126,8 +128,9 @@ static enum sc_status check_key(struct loader *loader, const struct node *mappin
     return node_error(key, loader->name, loader->err, "a key must be a plain word");
   for (const struct node *other = mapping->first; other; other = other->next) {
     if (strcmp(other->key->text, key->text) == 0)
-      return node_error(key, loader->name, loader->err, "key '%s' stands here for the second time (first: line %zu): remove one",
-                        key->text, other->key->line);
+      return node_error(key, loader->name, loader->err,
+                        "key '%s' stands here for the second time (first: line %zu): remove one", key->text,
+                        other->key->line);
   }
   return SC_OK;
 }
@@ -181,9 +184,7 @@ static enum sc_status load_node(struct loader *loader, const yaml_event_t *event
   if (status != SC_OK)
     return status;
   switch (event->type) {
-  case YAML_SCALAR_EVENT:
-    status = fill_scalar(loader, event, node);
-    break;
+  case YAML_SCALAR_EVENT: status = fill_scalar(loader, event, node); break;
   case YAML_SEQUENCE_START_EVENT:
     node->kind = NODE_SEQUENCE;
     status = load_children(loader, node, depth);
@@ -216,23 +217,20 @@ static enum sc_status load_document(struct loader *loader, struct node **out)
       break;
     switch (event.type) {
     case YAML_STREAM_START_EVENT:
-    case YAML_DOCUMENT_END_EVENT:
-      break;
+    case YAML_DOCUMENT_END_EVENT: break;
     case YAML_DOCUMENT_START_EVENT:
       if (root)
-        status = error_at(loader->name, event.start_mark, loader->err, "a second document starts here: keep one to a file");
+        status =
+            error_at(loader->name, event.start_mark, loader->err, "a second document starts here: keep one to a file");
       break;
-    case YAML_STREAM_END_EVENT:
-      done = true;
-      break;
-    default:
-      status = load_node(loader, &event, 1, &root);
-      break;
+    case YAML_STREAM_END_EVENT: done = true; break;
+    default: status = load_node(loader, &event, 1, &root); break;
     }
     yaml_event_delete(&event);
   }
   if (status == SC_OK && !root)
-    status = sc_error_set(loader->err, SC_ERR_CONFIG, "%s:1:1: the file is empty: it needs a 'model' or a 'run' section", loader->name);
+    status = sc_error_set(loader->err, SC_ERR_CONFIG,
+                          "%s:1:1: the file is empty: it needs a 'model' or a 'run' section", loader->name);
   if (status == SC_OK && root->kind != NODE_MAPPING)
     status = node_error(root, loader->name, loader->err, "sections were expected here ('model:', 'run:')");
   if (status != SC_OK) {

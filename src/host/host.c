@@ -22,8 +22,8 @@ static char *cpu_model(const char *cpuinfo)
   return model;
 }
 
-/* "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build": the first word of the line that is
- * digits and dots with at least one dot. */
+/* "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build": the first word of the line that
+ * is digits and dots with at least one dot. */
 static void read_driver(const char *sysroot, struct sc_host *host)
 {
   char *text = host_file(sysroot, "/proc/driver/nvidia/version");

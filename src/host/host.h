@@ -20,9 +20,9 @@ struct sc_host {
   char *cpus_allowed;   /* list of this process: "0-15,32-47" */
   char *governor;       /* cpufreq, or several: "performance, powersave" */
   enum sc_host_answer wsl, smt, mps;
-  enum sc_host_answer mig_instances;  /* any GPU of the machine is cut up */
-  enum sc_host_answer cpu_quota_set;  /* cgroup v1 or v2 */
-  double cpu_quota;                   /* CPUs, when set */
+  enum sc_host_answer mig_instances; /* any GPU of the machine is cut up */
+  enum sc_host_answer cpu_quota_set; /* cgroup v1 or v2 */
+  double cpu_quota;                  /* CPUs, when set */
   bool has_memory_available;
   uint64_t memory_available_bytes;
 };
@@ -37,7 +37,7 @@ struct sc_host_pci {
   uint64_t generation;                     /* of the current speed: 5 for 32 GT/s; 0 if not known */
   bool has_numa_node;
   uint64_t numa_node;
-  char node_cpus[128];                     /* CPUs of that node as a list; "" if not known or too long */
+  char node_cpus[128]; /* CPUs of that node as a list; "" if not known or too long */
 };
 /* bus_id as CUDA or the driver spell it: "0000:41:00.0", "00000000:41:00.0", any case. */
 void sc_host_pci_read(const char *sysroot, const char *bus_id, struct sc_host_pci *out);
@@ -45,8 +45,8 @@ void sc_host_pci_read(const char *sysroot, const char *bus_id, struct sc_host_pc
 /* True if two CPU lists ("0-3,8") have a CPU in common; SC_HOST_UNKNOWN if one is no list. */
 enum sc_host_answer sc_host_cpus_overlap(const char *a, const char *b);
 
-/* True if the machine shows any NVIDIA device: /dev/nvidia*, /dev/dxg, or a PCI display device of vendor 0x10de. found says
- * which one. */
+/* True if the machine shows any NVIDIA device: /dev/nvidia*, /dev/dxg, or a PCI display device of vendor 0x10de. found
+ * says which one. */
 #define SC_HOST_FOUND 64
 bool sc_host_has_nvidia(const char *sysroot, char found[static SC_HOST_FOUND]);
 

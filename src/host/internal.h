@@ -5,8 +5,8 @@
 
 #include "host/host.h"
 
-/* The text of a small file without surrounding white space; NULL if it cannot be read, is empty, or memory is out. At most
- * 256 KiB are read. The caller frees it. */
+/* The text of a small file without surrounding white space; NULL if it cannot be read, is empty, or memory is out. At
+ * most 256 KiB are read. The caller frees it. */
 char *host_file(const char *sysroot, const char *format, ...) SC_NODISCARD SC_PRINTF(2, 3);
 bool host_exists(const char *sysroot, const char *format, ...) SC_PRINTF(2, 3);
 
@@ -14,10 +14,12 @@ bool host_exists(const char *sysroot, const char *format, ...) SC_PRINTF(2, 3);
 char **host_names(const char *sysroot, const char *folder, const char *pattern, size_t *count) SC_NODISCARD;
 void host_names_free(char **names, size_t count);
 
-/* The value of the first line "key<white space>: value" or "key:\tvalue" in text, as a new string; NULL if there is none. */
+/* The value of the first line "key<white space>: value" or "key:\tvalue" in text, as a new string; NULL if there is
+ * none. */
 char *host_value(const char *text, const char *key) SC_NODISCARD;
 
-/* The rest of text's line, and the start of the next one: for walking. Returns NULL at the end. *line is cut in place. */
+/* The rest of text's line, and the start of the next one: for walking. Returns NULL at the end. *line is cut in place.
+ */
 char *host_next_line(char **cursor);
 
 /* Each fills its fields of host; NULL values are left where nothing is known. */

@@ -32,8 +32,8 @@ static uint64_t generation(const char *speed)
   static const struct {
     const char *speed;
     uint64_t generation;
-  } speeds[] = {{"2.5 GT/s", 1}, {"5.0 GT/s", 2}, {"5 GT/s", 2}, {"8.0 GT/s", 3}, {"8 GT/s", 3}, {"16.0 GT/s", 4}, {"16 GT/s", 4},
-                {"32.0 GT/s", 5}, {"32 GT/s", 5}, {"64.0 GT/s", 6}, {"64 GT/s", 6}};
+  } speeds[] = {{"2.5 GT/s", 1}, {"5.0 GT/s", 2},  {"5 GT/s", 2},  {"8.0 GT/s", 3},  {"8 GT/s", 3}, {"16.0 GT/s", 4},
+                {"16 GT/s", 4},  {"32.0 GT/s", 5}, {"32 GT/s", 5}, {"64.0 GT/s", 6}, {"64 GT/s", 6}};
   for (size_t i = 0; i < SC_COUNTOF(speeds); ++i) {
     if (strcmp(speed, speeds[i].speed) == 0)
       return speeds[i].generation;

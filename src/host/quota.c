@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The CPU quota of this process's control group: the smallest one on the way from the group to the root that can be seen. */
+ * The CPU quota of this process's control group: the smallest one on the way from the group to the root that can be
+ * seen. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ static bool list_has(const char *text, const char *word)
   return false;
 }
 
-/* The group's path in one hierarchy, from /proc/self/cgroup ("0::/a/b" or "4:cpu,cpuacct:/a/b"); a new string or NULL. */
+/* The group's path in one hierarchy, from /proc/self/cgroup ("0::/a/b" or "4:cpu,cpuacct:/a/b"); a new string or NULL.
+ */
 static char *group_path(const char *cgroup, bool v2)
 {
   char *copy = sc_strdup(cgroup), *cursor = copy, *path = NULL;
@@ -68,7 +70,8 @@ static bool find_mount(const char *mountinfo, bool v2, struct mount *mount)
 /* One folder's quota in CPUs. SC_HOST_NO: it sets none. */
 static enum sc_host_answer folder_quota(const char *sysroot, const char *folder, bool v2, double *cpus)
 {
-  char *quota = host_file(sysroot, v2 ? "%s/cpu.max" : "%s/cpu.cfs_quota_us", folder), *period_text = NULL, *rest = quota;
+  char *quota = host_file(sysroot, v2 ? "%s/cpu.max" : "%s/cpu.cfs_quota_us", folder), *period_text = NULL,
+       *rest = quota;
   enum sc_host_answer answer = SC_HOST_UNKNOWN;
   double amount, period;
   if (!quota)
@@ -81,7 +84,8 @@ static enum sc_host_answer folder_quota(const char *sysroot, const char *folder,
   }
   if (strcmp(quota, "max") == 0 || strcmp(quota, "-1") == 0) {
     answer = SC_HOST_NO;
-  } else if (period_text && sc_parse_double(quota, &amount) && sc_parse_double(period_text, &period) && amount > 0 && period > 0) {
+  } else if (period_text && sc_parse_double(quota, &amount) && sc_parse_double(period_text, &period) && amount > 0 &&
+             period > 0) {
     *cpus = amount / period;
     answer = SC_HOST_YES;
   }

@@ -8,7 +8,8 @@
 
 #include "host/internal.h"
 
-/* How firmware tables start on virtual machines. On bare metal of the same vendor the CPU's hypervisor flag is not set. */
+/* How firmware tables start on virtual machines. On bare metal of the same vendor the CPU's hypervisor flag is not set.
+ */
 static const struct {
   const char *prefix, *name;
 } dmi_names[] = {
@@ -52,8 +53,9 @@ static const char *from_cpuid(const char *sysroot)
 #if defined(__x86_64__)
   static const struct {
     const char *signature, *name;
-  } vendors[] = {{"KVMKVMKVM", "kvm"},        {"Linux KVM Hv", "kvm"}, {"TCGTCGTCGTCG", "qemu"}, {"VMwareVMware", "vmware"},
-                 {"Microsoft Hv", "microsoft"}, {"XenVMMXenVMM", "xen"}, {"bhyve bhyve ", "bhyve"}, {"ACRNACRNACRN", "acrn"}};
+  } vendors[] = {{"KVMKVMKVM", "kvm"},       {"Linux KVM Hv", "kvm"},       {"TCGTCGTCGTCG", "qemu"},
+                 {"VMwareVMware", "vmware"}, {"Microsoft Hv", "microsoft"}, {"XenVMMXenVMM", "xen"},
+                 {"bhyve bhyve ", "bhyve"},  {"ACRNACRNACRN", "acrn"}};
   if (*sysroot)
     return NULL;
   union {
@@ -110,7 +112,11 @@ static char *container_from_cgroup(const char *sysroot)
 {
   static const struct {
     const char *part, *name;
-  } kinds[] = {{"kubepods", "kubernetes"}, {"docker", "docker"}, {"libpod", "podman"}, {"lxc", "lxc"}, {"containerd", "containerd"}};
+  } kinds[] = {{"kubepods", "kubernetes"},
+               {"docker", "docker"},
+               {"libpod", "podman"},
+               {"lxc", "lxc"},
+               {"containerd", "containerd"}};
   char *cgroup = host_file(sysroot, "/proc/1/cgroup");
   char *name = NULL;
   for (size_t i = 0; cgroup && !name && i < SC_COUNTOF(kinds); ++i) {
@@ -138,7 +144,8 @@ void host_read_virtualization(const char *sysroot, const char *cpuinfo, struct s
   host->virtualization = hypervisor(sysroot, cpuinfo);
   host->container = container(sysroot);
   char *version = host_file(sysroot, "/proc/version");
-  if (host_exists(sysroot, "/dev/dxg") || (version && (strcasestr(version, "microsoft") || strcasestr(version, "WSL2"))))
+  if (host_exists(sysroot, "/dev/dxg") ||
+      (version && (strcasestr(version, "microsoft") || strcasestr(version, "WSL2"))))
     host->wsl = SC_HOST_YES;
   else if (version)
     host->wsl = SC_HOST_NO;

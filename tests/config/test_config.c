@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Configurations from memory: what is read, and that every refused file is refused at the right place with the right words. */
+ * Configurations from memory: what is read, and that every refused file is refused at the right place with the right
+ * words. */
 #include "test_support.h"
 
 #include <stdio.h>
@@ -9,8 +10,8 @@
 
 #include "config/config.h"
 
-#define MODEL_HEAD                                                                                     \
-  "model:\n  name: m\n  hidden: 64\n  intermediate: 128\n  experts: 8\n  top_k: 2\n  layers: 4\n"     \
+#define MODEL_HEAD                                                                                \
+  "model:\n  name: m\n  hidden: 64\n  intermediate: 128\n  experts: 8\n  top_k: 2\n  layers: 4\n" \
   "  dtype: bf16\n"
 #define ROUTER "  router: {scoring: softmax, renormalize: true}\n"
 #define MODEL MODEL_HEAD "  activation: silu\n  w13_layout: packed\n" ROUTER
@@ -49,7 +50,8 @@ static void model_is_read_into_every_field(void **state)
       "  name: full\n  source: \"a: file\"\n  notes: n\n"
       "  hidden: 2880\n  intermediate: 1440\n  experts: 32\n  top_k: 4\n  layers: 24\n  moe_layers: 23\n  dtype: fp32\n"
       "  activation: swigluoai\n  alpha: 1.702\n  beta: 1\n  limit: 7\n  w13_layout: interleaved\n  biases: true\n"
-      "  router:\n    scoring: sigmoid\n    renormalize: false\n    correction_bias: true\n    groups: 8\n    groups_chosen: 4\n    scale: 2.5\n"
+      "  router:\n    scoring: sigmoid\n    renormalize: false\n    correction_bias: true\n    groups: 8\n    "
+      "groups_chosen: 4\n    scale: 2.5\n"
       "  shared_experts:\n    count: 1\n    intermediate: 2048\n");
   const struct sc_config_model *m = &config->model;
   assert_true(m->set);
@@ -84,8 +86,9 @@ static void model_is_read_into_every_field(void **state)
 static void run_section_is_read_and_absent_options_stay_unset(void **state)
 {
   (void)state;
-  struct sc_config *config = read_ok("run:\n  experts: [4, 8, 16]\n  tokens:\n    - 1\n    - 4096\n  variants: [sorted]\n"
-                                     "  layers: 2\n  forwards: 5\n  routing: one-expert\n  seed: 0\n  dtype: fp32\n");
+  struct sc_config *config =
+      read_ok("run:\n  experts: [4, 8, 16]\n  tokens:\n    - 1\n    - 4096\n  variants: [sorted]\n"
+              "  layers: 2\n  forwards: 5\n  routing: one-expert\n  seed: 0\n  dtype: fp32\n");
   const struct sc_config_run *run = &config->run;
   assert_true(run->set);
   assert_false(config->model.set);
@@ -132,7 +135,8 @@ static void null_parameters_equal_absent_ones(void **state)
 static void no_activation_implies_parameters(void **state)
 {
   (void)state;
-  struct sc_config *config = read_ok(MODEL_HEAD "  activation: swigluoai_uninterleave\n  limit: 7\n  w13_layout: packed\n" ROUTER);
+  struct sc_config *config =
+      read_ok(MODEL_HEAD "  activation: swigluoai_uninterleave\n  limit: 7\n  w13_layout: packed\n" ROUTER);
   assert_false(config->model.alpha.set || config->model.beta.set);
   assert_true(config->model.limit.set);
   sc_config_free(config);
@@ -142,8 +146,10 @@ static void gated_shapes_need_their_layout_and_others_have_none(void **state)
 {
   (void)state;
   assert_refused(MODEL_HEAD "  activation: silu\n" ROUTER, "t.yaml:1:1:", "lacks 'w13_layout'");
-  assert_refused(MODEL_HEAD "  activation: silu\n  w13_layout: none\n" ROUTER, "t.yaml:10:15:", "packed or interleaved");
-  assert_refused(MODEL_HEAD "  activation: relu2_no_mul\n  w13_layout: packed\n" ROUTER, "t.yaml:10:15:", "has no gate");
+  assert_refused(MODEL_HEAD "  activation: silu\n  w13_layout: none\n" ROUTER,
+                 "t.yaml:10:15:", "packed or interleaved");
+  assert_refused(MODEL_HEAD "  activation: relu2_no_mul\n  w13_layout: packed\n" ROUTER,
+                 "t.yaml:10:15:", "has no gate");
   struct sc_config *config = read_ok(MODEL_HEAD "  activation: relu2_no_mul\n" ROUTER);
   assert_false(config->model.gated);
   assert_int_equal(config->model.w13_layout, SC_CONFIG_LAYOUT_NONE);
@@ -167,9 +173,11 @@ static void unknown_keys_are_refused_with_the_known_ones(void **state)
 {
   (void)state;
   assert_refused("modle:\n  name: x\n", "t.yaml:1:1:", "'modle' is not known at the top level; known here: model, run");
-  assert_refused(MODEL "  hiden: 3\n", "t.yaml:12:3:", "'hiden' is not known in section model; known here: name, source");
+  assert_refused(MODEL "  hiden: 3\n",
+                 "t.yaml:12:3:", "'hiden' is not known in section model; known here: name, source");
   assert_refused("run:\n  speed: 1\n", "t.yaml:2:3:", "'speed' is not known in section run");
-  assert_refused(MODEL_HEAD "  activation: silu\n  w13_layout: packed\n  router: {scoring: softmax, renormalize: true, x: 1}\n",
+  assert_refused(MODEL_HEAD
+                 "  activation: silu\n  w13_layout: packed\n  router: {scoring: softmax, renormalize: true, x: 1}\n",
                  "t.yaml:11:49:", "'x' is not known in section router");
 }
 
@@ -184,8 +192,8 @@ static void missing_keys_are_refused(void **state)
 {
   (void)state;
   assert_refused("model:\n  name: x\n", "t.yaml:1:1:", "section 'model' lacks 'hidden'");
-  assert_refused(MODEL_HEAD "  activation: silu\n  w13_layout: packed\n  router: {scoring: softmax}\n", "t.yaml:11:3:",
-                 "section 'router' lacks 'renormalize'");
+  assert_refused(MODEL_HEAD "  activation: silu\n  w13_layout: packed\n  router: {scoring: softmax}\n",
+                 "t.yaml:11:3:", "section 'router' lacks 'renormalize'");
 }
 
 static void wrong_types_are_refused(void **state)
@@ -242,13 +250,17 @@ static void absurd_sizes_are_refused(void **state)
 static void figures_that_contradict_each_other_are_refused(void **state)
 {
   (void)state;
-  assert_refused("model:\n  name: m\n  hidden: 64\n  intermediate: 128\n  experts: 2\n  top_k: 3\n  layers: 4\n  dtype: bf16\n"
-                 "  activation: silu\n  w13_layout: packed\n" ROUTER, "t.yaml:6:10:", "'top_k' (3) is more than 'experts' (2)");
+  assert_refused(
+      "model:\n  name: m\n  hidden: 64\n  intermediate: 128\n  experts: 2\n  top_k: 3\n  layers: 4\n  dtype: bf16\n"
+      "  activation: silu\n  w13_layout: packed\n" ROUTER,
+      "t.yaml:6:10:", "'top_k' (3) is more than 'experts' (2)");
   assert_refused(MODEL "  moe_layers: 5\n", "t.yaml:12:15:", "'moe_layers' (5) is more than 'layers' (4)");
   assert_refused(MODEL_HEAD "  activation: silu\n  w13_layout: packed\n"
-                 "  router: {scoring: sigmoid, renormalize: true, groups: 3, groups_chosen: 1}\n", "t.yaml:11:57:", "must divide 'experts' (8)");
+                            "  router: {scoring: sigmoid, renormalize: true, groups: 3, groups_chosen: 1}\n",
+                 "t.yaml:11:57:", "must divide 'experts' (8)");
   assert_refused(MODEL_HEAD "  activation: silu\n  w13_layout: packed\n"
-                 "  router: {scoring: sigmoid, renormalize: true, groups: 4}\n", "t.yaml:11:11:", "go together");
+                            "  router: {scoring: sigmoid, renormalize: true, groups: 4}\n",
+                 "t.yaml:11:11:", "go together");
 }
 
 static void anchors_aliases_tags_and_further_documents_are_refused(void **state)
@@ -299,7 +311,8 @@ static void broken_and_hostile_yaml_is_refused_at_its_place(void **state)
 static void every_prefix_of_a_good_file_is_read_or_refused(void **state)
 {
   (void)state;
-  static const char text[] = MODEL "  shared_experts: {count: 1, intermediate: 5}\nrun:\n  experts: [4, 8]\n  variants: [masked]\n";
+  static const char text[] =
+      MODEL "  shared_experts: {count: 1, intermediate: 5}\nrun:\n  experts: [4, 8]\n  variants: [masked]\n";
   for (size_t n = 0; n < sizeof text; ++n) {
     struct sc_config *config = NULL;
     struct sc_error err = {0};
@@ -325,7 +338,8 @@ static void files_that_cannot_be_read_are_an_io_error(void **state)
 static void memory_of_a_layer_is_its_weights(void **state)
 {
   (void)state;
-  struct sc_config_shape shape = {.hidden = 4096, .intermediate = 14336, .experts = 8, .top_k = 2, .tokens = 1, .gated = true};
+  struct sc_config_shape shape = {
+      .hidden = 4096, .intermediate = 14336, .experts = 8, .top_k = 2, .tokens = 1, .gated = true};
   struct sc_config_memory memory;
   assert_true(sc_config_memory(&shape, &memory));
   const uint64_t expert = 3ull * 4096 * 14336, router = 8 * 4096;

@@ -91,11 +91,13 @@ static void a_bare_metal_host_is_described(void **state)
   put("/proc/sys/kernel/osrelease", "6.8.0-45-generic\n");
   put("/proc/version", "Linux version 6.8.0-45-generic (buildd@x)\n");
   put("/proc/self/status", "Name:\tx\nCpus_allowed:\tffff\nCpus_allowed_list:\t0-15,32-47\n");
-  put("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\nGCC version:  gcc 12\n");
+  put("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 "
+                                     "UTC 2024\nGCC version:  gcc 12\n");
   put("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "performance\n");
   put("/sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "performance\n");
   put("/sys/devices/system/cpu/smt/active", "1\n");
-  put("/sys/class/dmi/id/sys_vendor", "Amazon EC2\n"); /* a vendor of virtual machines, but the CPU says that this is none */
+  put("/sys/class/dmi/id/sys_vendor",
+      "Amazon EC2\n"); /* a vendor of virtual machines, but the CPU says that this is none */
   put("/proc/meminfo", "MemTotal:       100 kB\nMemAvailable:    90 kB\n");
   struct sc_host *host = read_host();
   assert_string_equal(host->cpu, "Intel(R) Xeon(R) Platinum 8468");
@@ -116,7 +118,8 @@ static void a_bare_metal_host_is_described(void **state)
 static void the_open_kernel_module_is_told_apart(void **state)
 {
   (void)state;
-  put("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (x@y)\n");
+  put("/proc/driver/nvidia/version",
+      "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (x@y)\n");
   struct sc_host *host = read_host();
   assert_string_equal(host->driver, "580.159.04");
   assert_string_equal(host->driver_kind, "open");
@@ -371,9 +374,10 @@ static void cpu_lists_overlap_or_not(void **state)
     const char *a, *b;
     enum sc_host_answer answer;
   } cases[] = {
-      {"0-15", "16-31", SC_HOST_NO},     {"0-15", "15", SC_HOST_YES},      {"0,2,4", "1,3", SC_HOST_NO},   {"0-3,8-11", "9", SC_HOST_YES},
-      {"", "1", SC_HOST_UNKNOWN},        {"1", "", SC_HOST_UNKNOWN},       {"a", "1", SC_HOST_UNKNOWN},    {"1-", "1", SC_HOST_UNKNOWN},
-      {"3-1", "1", SC_HOST_UNKNOWN},     {"1", "1;2", SC_HOST_UNKNOWN},
+      {"0-15", "16-31", SC_HOST_NO},  {"0-15", "15", SC_HOST_YES},  {"0,2,4", "1,3", SC_HOST_NO},
+      {"0-3,8-11", "9", SC_HOST_YES}, {"", "1", SC_HOST_UNKNOWN},   {"1", "", SC_HOST_UNKNOWN},
+      {"a", "1", SC_HOST_UNKNOWN},    {"1-", "1", SC_HOST_UNKNOWN}, {"3-1", "1", SC_HOST_UNKNOWN},
+      {"1", "1;2", SC_HOST_UNKNOWN},
   };
   for (size_t i = 0; i < SC_COUNTOF(cases); ++i)
     assert_int_equal(sc_host_cpus_overlap(cases[i].a, cases[i].b), cases[i].answer);

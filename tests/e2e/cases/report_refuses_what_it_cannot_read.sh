@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+expect 2 "$synccount" report nowhere
+has err "nowhere"
+echo hello >note.sctrace
+expect 2 "$synccount" report note.sctrace
+has err "note.sctrace"
+mkdir empty
+expect 2 "$synccount" report empty
+has err "holds no trace"
+
+expect 0 "$synccount" $small --experts 4 --keep-traces kept
+damaged() { # EDIT MESSAGE: a jq filter over one document, and what is said
+  rm -rf bad && cp -r kept bad
+  jq "$2" "kept/$1" >"bad/$1" || fail "jq"
+  expect 2 "$synccount" report bad
+  has err "$3"
+}
+damaged counts.json '.schema = "synccount/probe/9"' "synccount/probe/9"
+damaged counts.json '.runs[0].hit = [1]' "not one number for each layer"
+damaged counts.json '.runs[0].hit[0] = 99' "not one number for each layer"
+damaged counts.json '.runs[0].experts = -1' "lacks its variant or shape"
+damaged counts.json '.runs[0].layers = 1e300' "lacks its variant or shape"
+damaged counts.json 'del(.runs[0].verified)' "verification"
+damaged counts.json '.runs = 3' "'runs' is no list"
+damaged session.json '.traces = ["../kept/x.sctrace"]' "no file name"
+damaged session.json '.fields = 1' "not as described"
+damaged session.json '.assumed_us = [-1]' "not as described"
+damaged session.json '.schema = 1' "its schema is"
+rm -rf bad && cp -r kept bad && head -c 300 kept/counts.json >bad/counts.json
+expect 2 "$synccount" report bad
+has err "not valid JSON"
+rm -rf bad && cp -r kept bad && rm bad/counts.json
+expect 2 "$synccount" report bad
+has err "counts.json"
+
+# A trace cut short is read as far as it goes; what is missing makes the result a failure to measure.
+rm -rf bad && cp -r kept bad
+trace=$(ls bad/*.sctrace)
+head -c 70000 "$trace" >cut && mv cut "$trace"
+expect 3 "$synccount" report bad
+has out "could not be read"
