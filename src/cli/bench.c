@@ -95,7 +95,7 @@ int bench_verdict(const struct sc_findings *findings, const struct session_outco
   return status;
 }
 
-static int finish(struct bench *bench, enum sc_status status, struct sc_error *err)
+static int finish(struct bench *bench, const struct cli_command *command, enum sc_status status, struct sc_error *err)
 {
   /* Files go first: what follows may end this process (a closed pipe, a signal that was held back). */
   folder_close(&bench->folder);
@@ -103,7 +103,9 @@ static int finish(struct bench *bench, enum sc_status status, struct sc_error *e
     return CLI_UNMEASURED;
   if (status == SC_OK)
     status = output_report(&bench->settings, bench->findings, err);
-  return status == SC_OK ? bench_verdict(bench->findings, &bench->outcome) : cli_fail(err);
+  if (status == SC_OK)
+    return bench_verdict(bench->findings, &bench->outcome);
+  return status == SC_ERR_USAGE ? cli_usage(command, "%s", err->message) : cli_fail(err);
 }
 
 int bench_command(const struct cli_command *command, int argc, char **argv,
@@ -126,7 +128,7 @@ int bench_command(const struct cli_command *command, int argc, char **argv,
         bench.findings ? place_find(&bench.place, &err) : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
     if (status == SC_OK)
       status = work(&bench, &err);
-    result = finish(&bench, status, &err);
+    result = finish(&bench, command, status, &err);
     child_release_signals();
   }
   sc_findings_free(bench.findings);

@@ -185,15 +185,19 @@ static const char *const *environment(const struct passes *passes, bool traced, 
   return (const char *const *)finish(list);
 }
 
-/* The probe's own complaint, from the end of what it wrote; without the line's end. */
-static const char *last_line(struct sc_buf *lines)
+/* The last line that the probe wrote itself, without its end; the tracer's lines begin with "synccount: ". "" if none.
+ */
+static void last_words(const struct sc_buf *lines, bool of_tracer, struct sc_buf *out)
 {
-  if (!lines->data)
-    return "";
-  while (lines->len && lines->data[lines->len - 1] == '\n')
-    lines->data[--lines->len] = '\0';
-  const char *newline = strrchr(lines->data, '\n');
-  return newline ? newline + 1 : lines->data;
+  static const char tracer[] = "synccount: ";
+  for (const char *line = lines->data; line && *line;) {
+    size_t length = strcspn(line, "\n");
+    if (length && (strncmp(line, tracer, sizeof tracer - 1) == 0) == of_tracer) {
+      out->len = 0;
+      sc_buf_put_printable(out, line, length);
+    }
+    line += length + (line[length] == '\n');
+  }
 }
 
 static void print_lines(const struct child_result *result)
@@ -210,13 +214,15 @@ static void print_lines(const struct child_result *result)
   sc_buf_free(&printable);
 }
 
-static enum sc_status judge(const struct passes *passes, enum passes_kind kind, struct child_result *result,
+static enum sc_status judge(const struct passes *passes, enum passes_kind kind, const struct child_result *result,
                             struct sc_error *err)
 {
   char *path = folder_file(passes->folder, kinds[kind].document);
+  struct sc_buf words = {0};
   enum sc_status status = SC_OK;
   if (!path)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  last_words(&result->lines, false, &words);
   if (result->signal)
     status = sc_error_set(
         err, SC_ERR_MEASURE,
@@ -226,14 +232,16 @@ static enum sc_status judge(const struct passes *passes, enum passes_kind kind, 
   else if (result->status != 0 && result->status != 1) /* 1: a verification failed, which the document tells */
     status = sc_error_set(err, result->status == 2 ? SC_ERR_USAGE : SC_ERR_MEASURE,
                           "the probe could not run pass %s (exit status %d): %.700s", kinds[kind].pass, result->status,
-                          result->lines.len ? last_line(&result->lines) : "it said nothing");
+                          words.len ? words.data : "it said nothing");
   else if (access(path, R_OK) != 0)
     status = sc_error_set(err, SC_ERR_MEASURE, "the probe ended without its document %s", path);
+  sc_buf_free(&words);
   free(path);
   return status;
 }
 
-static enum sc_status traced_something(const struct passes *passes, struct child_result *result, struct sc_error *err)
+static enum sc_status traced_something(const struct passes *passes, const struct child_result *result,
+                                       struct sc_error *err)
 {
   char **names;
   size_t count;
@@ -243,9 +251,12 @@ static enum sc_status traced_something(const struct passes *passes, struct child
   folder_free_names(names, count);
   if (count)
     return SC_OK;
-  return sc_error_set(err, SC_ERR_MEASURE, "the traced probe left no trace in %s: %.600s", passes->folder->path,
-                      result->lines.len ? last_line(&result->lines)
-                                        : "the tracer said nothing. Is LD_PRELOAD allowed here?");
+  struct sc_buf words = {0};
+  last_words(&result->lines, true, &words);
+  status = sc_error_set(err, SC_ERR_MEASURE, "the traced probe left no trace in %s: %.600s", passes->folder->path,
+                        words.len ? words.data : "the tracer said nothing. Is LD_PRELOAD allowed here?");
+  sc_buf_free(&words);
+  return status;
 }
 
 enum sc_status passes_run(const struct passes *passes, enum passes_kind kind, struct sc_error *err)

@@ -22,8 +22,9 @@ has record "LD_PRELOAD=$libc:" # the user's own preload stays, ours comes behind
 grep -q "^LD_PRELOAD=.*libsynccount.so$" record || fail "the tracer is not preloaded"
 has record "LD_LIBRARY_PATH=$build/bin/../lib/simcuda:/opt/mine"
 has record "SIMCUDA_ROUND_TRIP=500000ns"
-lacks record "CUDA_INJECTION64_PATH"
-lacks record "NVTX_INJECTION64_PATH"
+# The tracer sets these to itself, which it would not do if another tool's were still there.
+lacks record "CUDA_INJECTION64_PATH=/x"
+lacks record "NVTX_INJECTION64_PATH=/y"
 
 # The ruler is untraced, even if the user traces everything.
 : >record

@@ -17,7 +17,6 @@ refused "'--quiet' takes no value" --quiet=1
 refused "'4,0'" --experts 4,0
 refused "'4,,8'" --experts 4,,8
 refused "4 stands twice" --experts 4,8,4
-refused "'masked,loop'" --variants masked,loop || :
 refused "'loop' is none of: masked, sorted" --variants masked,loop
 refused "'masked' stands twice" --variants masked,masked
 refused "'-3' is not a whole number" --layers -3
@@ -32,7 +31,6 @@ refused "'0us' is not a time" --sim-round-trip 0us
 refused "'26' is not a time" --assume-round-trip 26,116us
 refused "'xml' is none of: text, json, markdown" --format xml
 refused "is an empty name" --config ""
-refused "'extra' is too much" extra-is-no-command 2>/dev/null || :
 refused "'more' is too much" --experts 4 more
 refused "top-k 5 is more than 4 experts" --experts 4 --top-k 5 --device sim
 refused "unknown option '--experts'" ruler --experts 4
