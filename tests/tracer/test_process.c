@@ -438,9 +438,7 @@ static void test_underscore_exit_keeps_what_had_returned(void **state) {
   expect_survivors("_exit", 0);
 }
 
-/* ---- fork
- *
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- fork -------------------------------------------------------------------------------------------- */
 static void test_forked_child_is_silent(void **state) {
   (void)state;
   assert_exit(RUN(NULL, "fork", "3"), 0);
@@ -473,9 +471,7 @@ static void test_child_that_starts_cuda_first_is_traced(void **state) {
   assert_int_equal(only_trace()->calls, 6);
 }
 
-/* ---- threads
- *
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------- */
 static void test_64_threads(void **state) {
   (void)state;
   assert_exit(RUN(NULL, "threads", "64", "3000"), 0);
