@@ -341,61 +341,62 @@ static const char *check_chunk(const struct sc_trace_chunk *header, const unsign
   return NULL;
 }
 
+/* What the got bytes at `at` begin: FOUND_RECORDS for any chunk whose size can be believed. */
+static enum found examine_header(struct sc_reader *reader, struct chunk *chunk, const unsigned char *at, size_t got) {
+  memset(chunk, 0, sizeof *chunk);
+  chunk->step = reader->header.slot_size;
+  if (got == 0)
+    return FOUND_END;
+  memcpy(&chunk->header, at, got < sizeof chunk->header ? got : sizeof chunk->header);
+  if (chunk->header.magic == 0)
+    return FOUND_UNUSED;
+  if (got < sizeof chunk->header) {
+    reader->damage.truncated = 1;
+    return damaged(reader, chunk, "cut off header");
+  }
+  if (!plausible(reader, &chunk->header))
+    return damaged(reader, chunk, chunk->header.magic == SC_CHUNK_MAGIC ? "impossible size" : "no header");
+  chunk->step = chunk->header.size;
+  return FOUND_RECORDS;
+}
+
+/* The same, with as much of the chunk at `at` as the file has. */
+static enum found examine_whole(struct sc_reader *reader, struct chunk *chunk, unsigned char *at, size_t got) {
+  uint32_t size = chunk->header.size;
+  enum found found = examine_header(reader, chunk, at, got);
+  const char *problem;
+
+  if (found != FOUND_RECORDS)
+    return found;
+  if (chunk->header.size != size) /* the program still runs, and began a chunk here just now */
+    return damaged(reader, chunk, "changing header");
+  if (got < size && chunk->header.kind != SC_CHUNK_VOID)
+    reader->damage.truncated = 1;
+  chunk->bytes = at + sizeof chunk->header;
+  problem = check_chunk(&chunk->header, chunk->bytes, got);
+  if (problem)
+    return damaged(reader, chunk, problem);
+  chunk->usable = chunk->header.committed;
+  if (chunk->usable > got - sizeof chunk->header) /* open and cut off: whole records up to there are as good as any */
+    chunk->usable = (got - sizeof chunk->header) / SC_TRACE_UNIT * SC_TRACE_UNIT;
+  return chunk->header.kind == SC_CHUNK_RECORDS ? FOUND_RECORDS : FOUND_UNKNOWN;
+}
+
 /* Looks at what is at reader->offset. */
 static enum sc_status examine(struct sc_reader *reader, struct chunk *chunk, enum found *found, struct sc_error *err) {
   unsigned char *at;
-  const char *problem;
-  size_t got, want;
+  size_t got;
   enum sc_status status = view(reader, reader->offset, sizeof chunk->header, &at, &got, err);
 
   if (status != SC_OK)
     return status;
-  memset(chunk, 0, sizeof *chunk);
-  chunk->step = reader->header.slot_size;
-  *found = FOUND_END;
-  if (got == 0)
+  *found = examine_header(reader, chunk, at, got);
+  if (*found != FOUND_RECORDS)
     return SC_OK;
-  memcpy(&chunk->header, at, got);
-  *found = FOUND_UNUSED;
-  if (chunk->header.magic == 0)
-    return SC_OK;
-  if (got < sizeof chunk->header) {
-    reader->damage.truncated = 1;
-    *found = damaged(reader, chunk, "cut off header");
-    return SC_OK;
-  }
-  if (!plausible(reader, &chunk->header)) {
-    *found = damaged(reader, chunk, chunk->header.magic == SC_CHUNK_MAGIC ? "impossible size" : "no header");
-    return SC_OK;
-  }
-  want = chunk->header.size;
-  status = view(reader, reader->offset, want, &at, &got, err);
-  if (status != SC_OK)
-    return status;
-  if (got < want && chunk->header.kind != SC_CHUNK_VOID)
-    reader->damage.truncated = 1;
-  /* A program that still runs may have changed the header since: use the copy that belongs to these bytes. */
-  memset(&chunk->header, 0, sizeof chunk->header);
-  memcpy(&chunk->header, at, got < sizeof chunk->header ? got : sizeof chunk->header);
-  if (got < sizeof chunk->header || !plausible(reader, &chunk->header) || chunk->header.size != want) {
-    *found = damaged(reader, chunk, "changing header");
-    return SC_OK;
-  }
-  chunk->step = want;
-  chunk->bytes = at + sizeof chunk->header;
-  problem = check_chunk(&chunk->header, chunk->bytes, got);
-  if (problem) {
-    *found = damaged(reader, chunk, problem);
-    return SC_OK;
-  }
-  chunk->usable = chunk->header.committed;
-  if (chunk->usable > got - sizeof chunk->header) { /* open and cut off: whole records up to there are as good as any */
-    note_damage(reader, &reader->damage.chunks, "the file ends in the chunk at byte %llu",
-                (unsigned long long)reader->offset);
-    chunk->usable = (got - sizeof chunk->header) / SC_TRACE_UNIT * SC_TRACE_UNIT;
-  }
-  *found = chunk->header.kind == SC_CHUNK_RECORDS ? FOUND_RECORDS : FOUND_UNKNOWN;
-  return SC_OK;
+  status = view(reader, reader->offset, chunk->header.size, &at, &got, err);
+  if (status == SC_OK)
+    *found = examine_whole(reader, chunk, at, got);
+  return status;
 }
 
 /* Where to look after an unused slot. A hostile file may be one large hole: hop over it. */
@@ -473,6 +474,7 @@ static enum sc_status gather_definitions(struct sc_reader *reader, struct sc_err
     reader->offset += chunk.step;
   }
   reader->offset = first;
+  before.truncated |= reader->damage.truncated; /* a file that shrank meanwhile shows it only once */
   reader->damage = before;
   reader->window_size = 0; /* records that were found malformed are marked there */
   return status;
@@ -672,9 +674,10 @@ static bool make_batch(struct sc_reader *reader, struct chunk *chunk, struct sc_
   const struct sc_trace_chunk *header = &chunk->header;
   struct thread_state *state = thread_state(reader, header->thread);
   const uint16_t open_home = SC_CHUNK_OPEN | SC_CHUNK_HOME;
+  bool repeated = state && header->sequence < state->next_sequence;
   uint64_t missing = 0;
 
-  if (state && header->sequence < state->next_sequence) {
+  if (repeated) {
     /* Killed between appending its home and emptying it: only what was submitted since is new. */
     if ((header->flags & open_home) != open_home || header->sequence + 1 != state->next_sequence) {
       note_damage(reader, &reader->damage.chunks, "an older chunk of its thread at byte %llu",
@@ -696,7 +699,10 @@ static bool make_batch(struct sc_reader *reader, struct chunk *chunk, struct sc_
   batch->lost = header->lost + missing;
   batch->bytes = chunk->bytes;
   batch->size = take_records(reader, chunk);
-  if (state && batch->size < chunk->usable) /* the rest of this chunk is a gap before the next one */
+  if (!repeated && chunk->usable < header->committed)
+    note_damage(reader, &reader->damage.chunks, "the file ends in the chunk at byte %llu",
+                (unsigned long long)reader->offset);
+  if (state && !repeated && batch->size < header->committed) /* the rest of this chunk is a gap before the next one */
     state->lost = 1;
   batch->tail_submissions = header->submissions;
   batch->tail_launches = header->launches;

@@ -79,9 +79,10 @@ struct outcome {
   struct sc_damage damage;
 };
 
+static volatile uint64_t sink; /* so that every byte is read, for the sanitizers */
+
 /* Reads everything as a tool would, and looks at every byte that it is given. */
 static struct outcome read_bytes(const struct file *original, const unsigned char *bytes, size_t size) {
-  static volatile uint64_t sink; /* so that every byte is read, for the sanitizers */
   struct outcome outcome = {0};
   struct sc_reader *reader = NULL;
   struct sc_error err = {0};

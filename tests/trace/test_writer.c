@@ -141,9 +141,18 @@ static int in_child(int (*body)(void *), void *argument) {
 /* ---- sudden ends ---------------------------------------------------------------------------------- */
 
 /* Shared with the child that is killed: how many records each thread had committed at least. */
+enum { VICTIM_THREADS = 4, VICTIM_LEAST = 5000 };
+
 struct shared {
-  uint64_t committed[4];
+  uint64_t committed[VICTIM_THREADS];
 };
+
+static bool all_have_written(struct shared *shared) {
+  for (int i = 0; i < VICTIM_THREADS; i++)
+    if (__atomic_load_n(&shared->committed[i], __ATOMIC_ACQUIRE) < VICTIM_LEAST)
+      return false;
+  return true;
+}
 
 struct victim {
   struct shared *shared;
@@ -155,8 +164,11 @@ static void *write_until_killed(void *argument) {
   struct victim *victim = argument;
   struct sc_writer_thread *thread = sc_writer_thread_begin(victim->writer);
 
-  for (uint64_t i = 0; write_call(thread, i); i++)
+  for (uint64_t i = 0; write_call(thread, i); i++) {
     __atomic_store_n(&victim->shared->committed[victim->index], i + 1, __ATOMIC_RELEASE);
+    while (i == VICTIM_LEAST && !all_have_written(victim->shared)) /* do not use up the room before all have begun */
+      usleep(100);
+  }
   return NULL;
 }
 
@@ -174,10 +186,11 @@ static void kill_in_mid_write(void) {
   assert_true(pid >= 0);
   if (pid == 0) {
     struct sc_writer *writer = open_writer(path, 64 << 20);
-    struct victim victims[4];
-    pthread_t threads[4];
+    struct victim victims[VICTIM_THREADS];
+    pthread_t threads[VICTIM_THREADS];
 
-    for (int i = 0; i < 4; i++) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the test fails before it kills */
+    for (int i = 0; i < VICTIM_THREADS; i++) {
       victims[i] = (struct victim){shared, writer, i};
       if (pthread_create(&threads[i], NULL, write_until_killed, &victims[i]) != 0)
         _exit(1);
@@ -185,17 +198,19 @@ static void kill_in_mid_write(void) {
     pause();
     _exit(1);
   }
-  for (int i = 0; i < 4; i++)
-    while (__atomic_load_n(&shared->committed[i], __ATOMIC_ACQUIRE) < 5000)
-      usleep(100);
+  for (int waited = 0; !all_have_written(shared); waited++) {
+    if (waited > 600000)
+      fail_msg("the victim does not write");
+    usleep(100);
+  }
   assert_int_equal(kill(pid, SIGKILL), 0);
   assert_int_equal(waitpid(pid, &status, 0), pid);
   assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < VICTIM_THREADS; i++)
     least += shared->committed[i];
   tally = read_all(path);
   assert_sound(&tally);
-  assert_in_range(tally.calls, least, least + 4); /* each thread may have been between its commit and its note */
+  assert_in_range(tally.calls, least, least + VICTIM_THREADS); /* each thread may have been between its commit and its note */
   assert_int_equal(tally.threads_seen, 0xf);
   assert_int_equal(tally.live.end_mono_ns, 0); /* and the file says that it had no clean end */
   munmap(shared, sizeof *shared);
