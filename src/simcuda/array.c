@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Arrays, mipmapped arrays, memory pools and prefetches: as much of them as a program needs to copy, wait and free. */
-#include <stdlib.h>
-
 #include "sim.h"
 
-static CUarray dead_arrays;
+static struct sim_pool arrays = {.bytes = sizeof(struct CUarray_st)};
 
 static size_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d) {
   size_t channel;
@@ -40,9 +38,7 @@ static int create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *d) {
   size_t row = d->Width * element_bytes(d), height = at_least_one(d->Height), depth = at_least_one(d->Depth);
   if ((error = sim_capture_forbid_unsafe()) != 0 || (error = sim_alloc(context, SIM_ARRAY, row * height * depth, 0, &base)) != 0)
     goto cleanup;
-  if ((made = dead_arrays) != NULL)
-    dead_arrays = made->next;
-  else if ((made = calloc(1, sizeof *made)) == NULL) {
+  if ((made = sim_pool_get(&arrays)) == NULL) {
     sim_block_free(sim_block_take(base));
     error = CUDA_ERROR_OUT_OF_MEMORY;
     goto cleanup;
@@ -72,8 +68,7 @@ static int destroy(CUarray array) {
     return error;
   pthread_mutex_lock(&sim_lock);
   array->magic = 0;
-  array->next = dead_arrays;
-  dead_arrays = array;
+  sim_pool_put(&arrays, array);
   pthread_mutex_unlock(&sim_lock);
   return 0;
 }
@@ -108,11 +103,11 @@ struct CUmemPoolHandle_st {
   uint32_t magic;
   int device;
   cuuint64_t release_threshold;
-  struct CUmemPoolHandle_st *next; /* in the list of dead ones */
 };
 enum { POOL_MAGIC = 0x506f6f6c };
 static struct CUmemPoolHandle_st default_pools[SIM_MAX_DEVICES];
-static CUmemoryPool dead_pools, current_pools[SIM_MAX_DEVICES];
+static struct sim_pool pools = {.bytes = sizeof(struct CUmemPoolHandle_st)};
+static CUmemoryPool current_pools[SIM_MAX_DEVICES];
 
 static bool is_pool(CUmemoryPool pool) { return pool != NULL && pool->magic == POOL_MAGIC; }
 
@@ -163,11 +158,7 @@ static int create_pool(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   if (properties->location.id < 0 || properties->location.id >= sim_settings.devices)
     return CUDA_ERROR_INVALID_DEVICE;
   pthread_mutex_lock(&sim_lock);
-  CUmemoryPool made = dead_pools;
-  if (made != NULL)
-    dead_pools = made->next;
-  else
-    made = calloc(1, sizeof *made);
+  CUmemoryPool made = sim_pool_get(&pools);
   if (made != NULL) {
     *made = (struct CUmemPoolHandle_st){.magic = POOL_MAGIC, .device = properties->location.id};
     *pool = made;
@@ -187,8 +178,7 @@ static int destroy_pool(CUmemoryPool pool) {
     error = CUDA_ERROR_INVALID_VALUE;
   else {
     pool->magic = 0;
-    pool->next = dead_pools;
-    dead_pools = pool;
+    sim_pool_put(&pools, pool);
   }
   pthread_mutex_unlock(&sim_lock);
   return error;

@@ -23,8 +23,7 @@ struct sim_capture {
 
 static struct sim_capture *captures; /* under way, invalidated ones too */
 static uint64_t last_capture_id;
-static CUgraph dead_graphs;
-static CUgraphExec dead_execs;
+static struct sim_pool graphs = {.bytes = sizeof(struct CUgraph_st)}, execs = {.bytes = sizeof(struct CUgraphExec_st)};
 static __thread CUstreamCaptureMode thread_mode; /* global is 0, the default */
 
 static int invalidate(struct sim_capture *capture, int error) {
@@ -40,11 +39,9 @@ static struct sim_capture *capture_by_id(uint64_t id) {
 }
 
 static CUgraph graph_new(void) {
-  CUgraph graph = dead_graphs;
+  CUgraph graph = sim_pool_get(&graphs);
 
-  if (graph != NULL)
-    dead_graphs = graph->next;
-  else if ((graph = calloc(1, sizeof *graph)) == NULL)
+  if (graph == NULL)
     return NULL;
   *graph = (struct CUgraph_st){.magic = SIM_GRAPH_MAGIC, .references = 1};
   return graph;
@@ -58,8 +55,7 @@ void sim_graph_release(CUgraph graph) {
     sim_op_free(op);
   }
   graph->magic = 0;
-  graph->next = dead_graphs;
-  dead_graphs = graph;
+  sim_pool_put(&graphs, graph);
 }
 
 /* ---- what captures forbid ---- */
@@ -423,9 +419,7 @@ static int instantiate(CUgraphExec *exec, CUgraph graph) {
   CUgraphExec made = NULL;
   if (graph == NULL || graph->magic != SIM_GRAPH_MAGIC)
     error = CUDA_ERROR_INVALID_VALUE;
-  else if ((made = dead_execs) != NULL)
-    dead_execs = made->next;
-  else if ((made = calloc(1, sizeof *made)) == NULL)
+  else if ((made = sim_pool_get(&execs)) == NULL)
     error = CUDA_ERROR_OUT_OF_MEMORY;
   if (error == 0) {
     *made = (struct CUgraphExec_st){.magic = SIM_EXEC_MAGIC, .graph = graph};
@@ -449,8 +443,7 @@ static int destroy_exec(CUgraphExec exec) {
   else {
     exec->magic = 0;
     sim_graph_release(exec->graph);
-    exec->next = dead_execs;
-    dead_execs = exec;
+    sim_pool_put(&execs, exec);
   }
   pthread_mutex_unlock(&sim_lock);
   return error;

@@ -8,6 +8,7 @@
 #include "sim.h"
 
 CUcontext sim_contexts;
+static struct sim_pool made_contexts = {.bytes = sizeof(struct CUctx_st)}; /* by cuCtxCreate */
 static struct CUctx_st primaries[SIM_MAX_DEVICES];
 static uint32_t last_context_id;
 
@@ -467,11 +468,9 @@ static int create_context(CUcontext *context, unsigned flags, CUdevice device) {
     return error;
   if (stack_depth == CONTEXT_STACK)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  CUcontext made = calloc(1, sizeof *made);
-  if (made == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_lock(&sim_lock);
-  error = open_context(made, device, flags);
+  CUcontext made = sim_pool_get(&made_contexts);
+  error = made != NULL ? open_context(made, device, flags) : CUDA_ERROR_OUT_OF_MEMORY;
   pthread_mutex_unlock(&sim_lock);
   if (error != 0)
     return error;
@@ -486,7 +485,7 @@ DRIVER(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *parameters, unsi
 DRIVER(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device),
        create_context(context, flags, device))
 
-/* The structure of a destroyed context stays: threads may still have it current, and find its magic gone. */
+/* The structure of a destroyed context is not used again: threads may still have it current, and find its magic gone. */
 static int destroy_context(CUcontext context) {
   int error = sim_ready();
 

@@ -11,7 +11,7 @@
 
 pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static CUstream dead_streams; /* never returned to malloc: a stale handle must be recognisable, not a crash */
+static struct sim_pool streams = {.bytes = sizeof(struct CUstream_st)};
 static uint64_t last_stream_id;
 static unsigned running; /* pieces of work being done now */
 static bool closing;     /* the process is at its end */
@@ -24,16 +24,41 @@ uint64_t sim_now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-int sim_stream_new(CUcontext context, unsigned flags, int priority, CUstream *stream) {
-  CUstream s = dead_streams;
+struct sim_pool_item {
+  struct sim_pool_item *next_made, *next_dead;
+  max_align_t object[];
+};
 
-  if (s != NULL)
-    dead_streams = s->next;
-  else if ((s = calloc(1, sizeof *s)) == NULL)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+void *sim_pool_get(struct sim_pool *pool) {
+  struct sim_pool_item *item = pool->dead;
+
+  if (item != NULL)
+    pool->dead = item->next_dead;
+  else if ((item = calloc(1, sizeof *item + pool->bytes)) == NULL)
+    return NULL;
   else {
+    item->next_made = pool->all;
+    pool->all = item;
+  }
+  return item->object;
+}
+
+void sim_pool_put(struct sim_pool *pool, void *object) {
+  struct sim_pool_item *item = (void *)((char *)object - offsetof(struct sim_pool_item, object));
+
+  item->next_dead = pool->dead;
+  pool->dead = item;
+}
+
+int sim_stream_new(CUcontext context, unsigned flags, int priority, CUstream *stream) {
+  CUstream s = sim_pool_get(&streams);
+
+  if (s == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!s->has_conditions) {
     pthread_cond_init(&s->wake, NULL);
     pthread_cond_init(&s->done, NULL);
+    s->has_conditions = true;
   }
   s->magic = SIM_STREAM_MAGIC;
   s->references = 1;
@@ -60,8 +85,7 @@ void sim_stream_release(CUstream stream) {
       break;
     }
   stream->magic = 0;
-  stream->next = dead_streams;
-  dead_streams = stream;
+  sim_pool_put(&streams, stream);
 }
 
 struct sim_op *sim_op_new(size_t payload_bytes, void (*run)(void *), void (*drop)(void *)) {
@@ -121,9 +145,6 @@ static void *work(void *argument) {
       wait_done(op->dependencies[i].stream, op->dependencies[i].seq);
     if (closing)
       break;
-    stream->head = op->next;
-    if (stream->head == NULL)
-      stream->tail = NULL;
     if (op->run != NULL) {
       running++;
       pthread_mutex_unlock(&sim_lock);
@@ -132,6 +153,9 @@ static void *work(void *argument) {
       if (--running == 0 && closing)
         pthread_cond_signal(&rested);
     }
+    stream->head = op->next;
+    if (stream->head == NULL)
+      stream->tail = NULL;
     stream->completed = op->seq;
     if (stream->waiters != 0)
       pthread_cond_broadcast(&stream->done);

@@ -8,14 +8,13 @@
 
 struct CUlib_st {
   uint32_t magic;
-  struct CUlib_st *next; /* in the pool of dead ones */
 };
 
 /* Handles are the elements of this array, so that any pointer can be told from one without following it. A kernel has one handle
  * whatever library it was asked of; libcublas's are added to the same array. */
 static struct sim_kernel handles[SIM_MAX_KERNELS];
 static unsigned handle_count; /* lock held */
-static CUlibrary dead_libraries;
+static struct sim_pool libraries = {.bytes = sizeof(struct CUlib_st)};
 
 struct sim_kernel *sim_kernel_handle(const void *handle) {
   uintptr_t offset = (uintptr_t)handle - (uintptr_t)handles;
@@ -92,12 +91,8 @@ static int load(void **library, const void *code, bool needs_context) {
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_lock);
   CUlibrary made = NULL;
-  if ((error = sim_capture_forbid_unsafe()) == 0) {
-    if ((made = dead_libraries) != NULL)
-      dead_libraries = made->next;
-    else if ((made = calloc(1, sizeof *made)) == NULL)
-      error = CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if ((error = sim_capture_forbid_unsafe()) == 0 && (made = sim_pool_get(&libraries)) == NULL)
+    error = CUDA_ERROR_OUT_OF_MEMORY;
   if (error == 0) {
     made->magic = SIM_LIBRARY_MAGIC;
     *library = made;
@@ -126,8 +121,7 @@ static int unload(void *library) {
     return error;
   pthread_mutex_lock(&sim_lock);
   it->magic = 0;
-  it->next = dead_libraries;
-  dead_libraries = it;
+  sim_pool_put(&libraries, it);
   pthread_mutex_unlock(&sim_lock);
   return 0;
 }

@@ -29,6 +29,16 @@ void sim_count_submission(void); /* device lost after the settings' number of th
 bool sim_device_lost(void);
 
 /* ---- objects ---- */
+
+/* Where handles live. Their memory is never given back to malloc, so a stale handle is recognised by its cleared magic instead of being
+ * a crash, and is always reachable, so a handle that a program does not destroy is not a leak of the simulation's. */
+struct sim_pool {
+  size_t bytes; /* of one object */
+  struct sim_pool_item *all, *dead;
+};
+/* Zeroed the first time an object is used, then as it was left; NULL when the host has no memory. */
+void *sim_pool_get(struct sim_pool *pool);
+void sim_pool_put(struct sim_pool *pool, void *object);
 struct sim_capture;
 
 struct sim_dependency {
@@ -56,14 +66,15 @@ struct CUstream_st {
   int priority;
   uint64_t id;
   bool legacy, per_thread, destroyed;
-  struct sim_op *head, *tail;
+  bool has_conditions; /* wake and done were made, in an earlier life */
+  struct sim_op *head, *tail; /* head: the one being done */
   uint64_t submitted, completed, observed; /* sequence numbers; observed: the host has waited for it */
   pthread_cond_t wake, done;
   unsigned waiters;
   bool worker;
   struct sim_capture *capture;
   unsigned capture_index;
-  struct CUstream_st *next; /* in its context, or in the pool of dead ones */
+  struct CUstream_st *next; /* in its context */
 };
 
 struct CUevent_st {
@@ -77,7 +88,6 @@ struct CUevent_st {
   uint64_t time_ns;
   uint64_t capture_id; /* last recorded in this capture, 0: none */
   uint64_t *capture_seen;
-  struct CUevent_st *next; /* in the pool of dead ones */
 };
 
 struct CUctx_st {
@@ -102,13 +112,11 @@ struct CUgraph_st {
   struct sim_op *head, *tail;
   size_t count;
   unsigned references; /* handle, executables, launches under way */
-  struct CUgraph_st *next;
 };
 
 struct CUgraphExec_st {
   uint32_t magic;
   CUgraph graph;
-  struct CUgraphExec_st *next;
 };
 
 enum {
@@ -127,7 +135,6 @@ struct CUarray_st {
   char *base;
   size_t row_bytes, height, depth; /* of the memory: at least one */
   CUDA_ARRAY3D_DESCRIPTOR descriptor;
-  struct CUarray_st *next; /* in the pool of dead ones */
 };
 
 extern pthread_mutex_t sim_lock;

@@ -119,7 +119,7 @@ DRIVER_PT(cuStreamGetDevice, _ptsz, (CUstream stream, CUdevice *device), (stream
 
 /* ---- events ---- */
 
-static CUevent dead_events; /* kept, so that a stale handle is recognised */
+static struct sim_pool events = {.bytes = sizeof(struct CUevent_st)};
 
 static int create_event(CUevent *event, unsigned flags) {
   CUcontext context;
@@ -131,11 +131,7 @@ static int create_event(CUevent *event, unsigned flags) {
   if (event == NULL || (flags & ~known) != 0 || ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)))
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_lock);
-  CUevent made = dead_events;
-  if (made != NULL)
-    dead_events = made->next;
-  else
-    made = calloc(1, sizeof *made);
+  CUevent made = sim_pool_get(&events);
   if (made != NULL) {
     uint64_t generation = made->generation; /* records still queued for an earlier life must not match */
     *made = (struct CUevent_st){.magic = SIM_EVENT_MAGIC, .context = context, .flags = flags, .generation = generation};
@@ -173,8 +169,7 @@ static int destroy_event(CUevent event) {
   event->capture_seen = NULL;
   event->magic = 0;
   event->generation++;
-  event->next = dead_events;
-  dead_events = event;
+  sim_pool_put(&events, event);
   pthread_mutex_unlock(&sim_lock);
   return 0;
 }

@@ -199,6 +199,7 @@ static void beta_0_overwrites_nan(void **state) {
 
   (void)state;
   OK(cudaMemset(c.device, 0xff, 81 * 4));
+  OK(cudaDeviceSynchronize());
   multiply(false, false, 9, 9, 9, 1, &a, &b, 0, &c);
   float *out = download(&c);
   for (int i = 0; i < 81; i++)
@@ -272,6 +273,7 @@ static void products_run_in_stream_order_and_can_be_captured(void **state) {
   atomic_store(&gate.open, true);
   float *x = download(&c);
   OK(cudaMemset(c.device, 0, 64 * 4));
+  OK(cudaDeviceSynchronize());
   OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
   multiply(false, false, 8, 8, 8, 1, &a, &a, 0, &c);
   OK(cudaStreamEndCapture(stream, &graph));

@@ -8,6 +8,11 @@ static cudaStream_t stream, other;
 static cudaEvent_t event;
 static int *device, *pinned;
 
+static void clear(void) {
+  OK(cudaMemset(device, 0, sizeof *device));
+  OK(cudaDeviceSynchronize()); /* a non-blocking stream does not wait for stream 0 */
+}
+
 static void begin(enum cudaStreamCaptureMode mode) { OK(cudaStreamBeginCapture(stream, mode)); }
 
 /* Ends a capture that something has spoiled. */
@@ -36,7 +41,7 @@ static void captured_work_runs_at_each_launch_and_not_before(void **state) {
   int back = 0;
 
   (void)state;
-  OK(cudaMemset(device, 0, sizeof *device));
+  clear();
   begin(cudaStreamCaptureModeGlobal);
   launch_add(device, 5, stream);
   OK(cudaMemcpyAsync(pinned, device, sizeof *pinned, cudaMemcpyDeviceToHost, stream));
@@ -65,7 +70,7 @@ static void a_graph_may_be_destroyed_while_it_runs(void **state) {
   int back = 0;
 
   (void)state;
-  OK(cudaMemset(device, 0, sizeof *device));
+  clear();
   begin(cudaStreamCaptureModeGlobal);
   launch_pass(&gate, stream);
   launch_add(device, 9, stream);
@@ -257,7 +262,7 @@ static void an_event_brings_another_stream_into_the_capture_and_back(void **stat
 
   (void)state;
   OK(cudaEventCreate(&back_event));
-  OK(cudaMemset(device, 0, 4));
+  clear();
   begin(cudaStreamCaptureModeGlobal);
   launch_add(device, 1, stream);
   OK(cudaEventRecord(event, stream));
