@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Callbacks that a benchmark turns on and off around its own loop. */
 #ifndef SC_BENCH_TOGGLE_H
 #define SC_BENCH_TOGGLE_H
 
