@@ -26,12 +26,14 @@ struct range { /* an open push range of a thread */
   struct sc_node *origin; /* where its occurrence is counted: another node once a range below it was popped first */
   uint32_t domain, name;
   uint64_t syncs;         /* of the thread when it was opened */
+  bool occurs;            /* not so: gathered inside what was gathered already */
 };
 
 struct span { /* an open start/end range of a thread */
   struct sc_node *node;
   uint64_t handle, syncs;
   uint64_t end_ns; /* its end was seen earlier in the file (on another thread); UINT64_MAX: not yet */
+  bool takes;      /* the calls: one of the thread's open spans of a node does, so that each call counts once */
 };
 
 enum follow { /* what a stream synchronise that follows directly would mean */

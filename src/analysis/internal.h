@@ -32,7 +32,7 @@ const char *sc_level_name(enum sc_level level); /* NULL for SC_LEVEL_NONE */
 
 struct sc_node { /* one range path of the process, whatever the thread */
   struct sc_node *parent, *first_child, *last_child, *next;
-  struct sc_node *other;  /* the child that gathers what the limits shut out */
+  struct sc_node *other[2]; /* the children that gather what the limits shut out: push/pop and start/end ranges */
   char *name, *domain;    /* domain "" for the default one */
   uint32_t depth;         /* root 0 */
   enum sc_level level;    /* only on the outermost range of that level on this path */

@@ -11,15 +11,19 @@ void sc_scope_settle(struct sc_analysis_thread *t)
 {
   if (t->follow != FOLLOW_NONE && t->where_count == 0) { /* remember where the sync was, should another call still join it */
     t->where[t->where_count++] = t->node;
-    for (size_t i = 0; i < t->span_count && t->where_count < WHERE_MAX; ++i)
-      t->where[t->where_count++] = t->spans[i].node;
+    for (size_t i = 0; i < t->span_count && t->where_count < WHERE_MAX; ++i) {
+      if (t->spans[i].takes)
+        t->where[t->where_count++] = t->spans[i].node;
+    }
   }
   if (t->fresh.api_calls == 0 && t->fresh.submissions == 0)
     return;
   sc_counts_add(&t->node->self, &t->fresh);
   sc_counts_add(&t->total, &t->fresh);
-  for (size_t i = 0; i < t->span_count; ++i)
-    sc_counts_add(&t->spans[i].node->self, &t->fresh);
+  for (size_t i = 0; i < t->span_count; ++i) {
+    if (t->spans[i].takes)
+      sc_counts_add(&t->spans[i].node->self, &t->fresh);
+  }
   t->fresh = (struct sc_counts){0};
 }
 
@@ -60,8 +64,10 @@ static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint
     t->stack_cap = cap;
   }
   struct sc_node *node = sc_tree_child(&a->tree, t->node, false, domain, name);
-  t->stack[t->depth++] = (struct range){.node = node, .origin = node, .domain = domain, .name = name, .syncs = syncs_so_far(t)};
-  if (node != t->node) /* one gathering node inside itself is one occurrence */
+  bool occurs = node != t->node;
+  t->stack[t->depth++] =
+      (struct range){.node = node, .origin = node, .domain = domain, .name = name, .syncs = syncs_so_far(t), .occurs = occurs};
+  if (occurs)
     count_occurrence(a, node);
   t->node = node;
 }
@@ -87,7 +93,7 @@ static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint3
     return;
   }
   struct range closed = t->stack[--i];
-  if (closed.origin != enclosing(a, t, i))
+  if (closed.occurs)
     close_occurrence(a, closed.origin, syncs_so_far(t) - closed.syncs);
   --t->depth;
   memmove(&t->stack[i], &t->stack[i + 1], (t->depth - i) * sizeof *t->stack);
@@ -107,12 +113,24 @@ static void update_next_end(struct sc_analysis_thread *t)
   }
 }
 
+static struct span *span_of(struct sc_analysis_thread *t, const struct sc_node *node)
+{
+  for (size_t i = 0; i < t->span_count; ++i) {
+    if (t->spans[i].node == node)
+      return &t->spans[i];
+  }
+  return NULL;
+}
+
 static void close_span(struct sc_analysis *a, struct sc_analysis_thread *t, size_t index)
 {
   sc_scope_settle(t);
   struct span closed = t->spans[index];
   close_occurrence(a, closed.node, syncs_so_far(t) - closed.syncs);
   t->spans[index] = t->spans[--t->span_count];
+  struct span *heir = closed.takes ? span_of(t, closed.node) : NULL;
+  if (heir)
+    heir->takes = true;
   update_next_end(t);
 }
 
@@ -144,13 +162,15 @@ static void start_span(struct sc_analysis *a, struct sc_analysis_thread *t, cons
     ++a->dropped_spans;
     return;
   }
+  struct sc_node *node = sc_tree_child(&a->tree, t->node, true, record->domain, record->name);
+  bool takes = !span_of(t, node);
   struct span *span = sc_array_push(&t->spans, &t->span_count, &t->span_cap, sizeof *span);
   if (!span) {
     a->failed = true;
     return;
   }
-  struct sc_node *node = sc_tree_child(&a->tree, t->node, true, record->domain, record->name);
-  *span = (struct span){.node = node, .handle = record->handle, .syncs = syncs_so_far(t), .end_ns = take_early_end(a, record->handle)};
+  uint64_t end_ns = take_early_end(a, record->handle);
+  *span = (struct span){.node = node, .handle = record->handle, .syncs = syncs_so_far(t), .end_ns = end_ns, .takes = takes};
   count_occurrence(a, node);
   update_next_end(t);
 }
@@ -221,7 +241,7 @@ void sc_scope_finish(struct sc_analysis *a, struct sc_analysis_thread *t)
   sc_scope_settle(t);
   sc_scope_expire(a, t, UINT64_MAX - 1); /* those whose end was seen */
   for (size_t i = 0; i < t->depth; ++i) {
-    if (t->stack[i].origin != enclosing(a, t, i))
+    if (t->stack[i].occurs)
       leave_open(a, t->stack[i].origin);
   }
   for (size_t i = 0; i < t->span_count; ++i)

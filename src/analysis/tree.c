@@ -167,13 +167,17 @@ static struct sc_node *add_node(struct sc_tree *tree, struct sc_node *parent, co
   return node;
 }
 
-static struct sc_node *other_child(struct sc_tree *tree, struct sc_node *parent)
+/* What is gathered inside what was gathered already stays there. */
+static struct sc_node *other_child(struct sc_tree *tree, struct sc_node *parent, bool spanning)
 {
-  if (strcmp(parent->name ? parent->name : "", SC_RANGES_OTHER) == 0 && parent->parent && parent->parent->other == parent)
+  if (parent->parent && parent->parent->other[spanning] == parent)
     return parent;
-  if (!parent->other)
-    parent->other = add_node(tree, parent, "", SC_RANGES_OTHER, strlen(SC_RANGES_OTHER));
-  return parent->other ? parent->other : parent;
+  if (!parent->other[spanning]) {
+    parent->other[spanning] = add_node(tree, parent, "", SC_RANGES_OTHER, strlen(SC_RANGES_OTHER));
+    if (parent->other[spanning])
+      parent->other[spanning]->spanning = spanning;
+  }
+  return parent->other[spanning] ? parent->other[spanning] : parent;
 }
 
 static struct sc_node *child_by_text(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain_id, uint32_t name_id)
@@ -197,7 +201,7 @@ static struct sc_node *child_by_text(struct sc_tree *tree, struct sc_node *paren
   bool deep = parent->depth >= SC_RANGE_DEPTH;
   if (deep || tree->count >= tree->limit) {
     ++*(deep ? &tree->too_deep : &tree->gathered);
-    return other_child(tree, parent);
+    return other_child(tree, parent, spanning);
   }
   node = add_node(tree, parent, domain, name, length);
   if (!node)
@@ -218,7 +222,7 @@ struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool
   struct sc_node *node = lookup(tree, parent, ids, kind);
   if (!node) {
     node = child_by_text(tree, parent, spanning, domain, name);
-    if (node == parent || node == parent->other)
+    if (node == parent || node == parent->other[spanning])
       return node; /* counted each time, so not remembered */
     if (may_remember(tree))
       remember(tree, parent, ids, kind, node);
