@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pass counts: each variant at each point, warmed up, then forwards inside their ranges. Whoever traces this process counts;
- * the probe itself does not. */
+ * Pass counts: each variant at each point, warmed up, then forwards inside their ranges. Whoever traces this process
+ * counts; the probe itself does not. */
 #include <stdio.h>
 
 #include "host/passes.h"

@@ -25,8 +25,8 @@ static json_t *number_json(bool known, double value)
 
 static json_t *verified_json(const struct sc_verification *v)
 {
-  return json_pack("{s:b, s:o, s:o, s:i, s:o}", "ok", v->ok, "cosine", number_json(v->measured, v->cosine),
-                   "rel_error", number_json(v->measured, v->rel_error), "tokens", SC_VERIFY_TOKENS, "reason",
+  return json_pack("{s:b, s:o, s:o, s:i, s:o}", "ok", v->ok, "cosine", number_json(v->measured, v->cosine), "rel_error",
+                   number_json(v->measured, v->rel_error), "tokens", SC_VERIFY_TOKENS, "reason",
                    v->ok ? json_null() : json_string(v->reason));
 }
 
@@ -37,14 +37,14 @@ static json_t *run_json(const struct sc_session *s, const struct sc_result *r)
   json_t *hit = r->forwards > 0 ? json_array() : json_null(); /* not measured is not 0 */
   for (uint32_t layer = 0; r->forwards > 0 && layer < s->model.layers; layer++)
     json_array_append_new(hit, json_integer(r->hit[layer]));
-  json_t *run = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:I, s:o, s:i, s:o, s:o, s:o}", "variant",
-                          r->variant->name, "experts", (int)r->point.experts, "tokens", (int)r->point.tokens, "top_k",
-                          (int)o->top_k, "hidden", (int)o->hidden, "intermediate", (int)o->intermediate, "layers",
-                          (int)s->model.layers, "model_layers", (int)o->model_layers, "dtype", sc_dtype_name(o->dtype), "routing",
-                          sc_route_name(o->routing), "activation", o->activation_name->name, "seed", (json_int_t)o->seed, "hit",
-                          hit, "forwards", (int)r->forwards, "verified", verified_json(&r->verified), "output_matches_masked",
-                          r->matches < 0 ? json_null() : json_boolean(r->matches), "not_comparable",
-                          not_comparable ? json_string(not_comparable) : json_null());
+  json_t *run = json_pack(
+      "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:I, s:o, s:i, s:o, s:o, s:o}", "variant",
+      r->variant->name, "experts", (int)r->point.experts, "tokens", (int)r->point.tokens, "top_k", (int)o->top_k,
+      "hidden", (int)o->hidden, "intermediate", (int)o->intermediate, "layers", (int)s->model.layers, "model_layers",
+      (int)o->model_layers, "dtype", sc_dtype_name(o->dtype), "routing", sc_route_name(o->routing), "activation",
+      o->activation_name->name, "seed", (json_int_t)o->seed, "hit", hit, "forwards", (int)r->forwards, "verified",
+      verified_json(&r->verified), "output_matches_masked", r->matches < 0 ? json_null() : json_boolean(r->matches),
+      "not_comparable", not_comparable ? json_string(not_comparable) : json_null());
   if (run != NULL && o->pass == SC_PASS_TIMES && r->verified.ok)
     json_object_set_new(run, "forward_us", samples_json(&r->forward));
   return run;
@@ -63,10 +63,10 @@ static json_t *control_json(const struct sc_session *s, size_t p)
   const struct sc_control *c = &s->controls[p];
   json_t *steps = json_array();
   for (int i = 0; i < SC_CONTROL_STEPS; i++)
-    json_array_append_new(steps, json_pack("{s:I, s:o}", "syncs", (json_int_t)c->syncs[i], "forward_us",
-                                           samples_json(&c->steps[i])));
-  json_t *out = json_pack("{s:i, s:i, s:o, s:o}", "experts", (int)c->point.experts, "tokens", (int)c->point.tokens, "dense_us",
-                          samples_json(&c->dense), "steps", steps);
+    json_array_append_new(
+        steps, json_pack("{s:I, s:o}", "syncs", (json_int_t)c->syncs[i], "forward_us", samples_json(&c->steps[i])));
+  json_t *out = json_pack("{s:i, s:i, s:o, s:o}", "experts", (int)c->point.experts, "tokens", (int)c->point.tokens,
+                          "dense_us", samples_json(&c->dense), "steps", steps);
   static const char *const names[] = {"sorted", "masked"}, *const keys[] = {"sorted_us", "masked_us"};
   for (size_t i = 0; i < SC_COUNTOF(names); i++) {
     const struct sc_result *r = find_result(s, p, names[i]);
@@ -79,12 +79,15 @@ static json_t *control_json(const struct sc_session *s, size_t p)
 static json_t *notes_json(const struct sc_options *o)
 {
   json_t *notes = json_array();
-  json_array_append_new(notes, json_string("every layer reads the same input: without the norms and attention between them, "
-                                           "chained MoE layers drift to zero or infinity"));
-  json_array_append_new(notes, json_string("routed experts only, softmax top-k routing, no biases: shared experts, sigmoid and "
-                                           "grouped routers are left out; they add no sync"));
+  json_array_append_new(notes,
+                        json_string("every layer reads the same input: without the norms and attention between them, "
+                                    "chained MoE layers drift to zero or infinity"));
+  json_array_append_new(
+      notes, json_string("routed experts only, softmax top-k routing, no biases: shared experts, sigmoid and "
+                         "grouped routers are left out; they add no sync"));
   if (o->top_k > 1 && o->routing == SC_ROUTE_ONE_EXPERT)
-    json_array_append_new(notes, json_sprintf("one-expert with top-%u: all tokens choose the same %u experts", o->top_k, o->top_k));
+    json_array_append_new(
+        notes, json_sprintf("one-expert with top-%u: all tokens choose the same %u experts", o->top_k, o->top_k));
   return notes;
 }
 
@@ -94,8 +97,9 @@ static void put_results(json_t *document, const struct sc_session *s)
   for (size_t i = 0; i < s->result_count; i++) {
     const struct sc_result *r = &s->results[i];
     if (r->skipped[0])
-      json_array_append_new(skipped, json_pack("{s:s, s:i, s:i, s:s}", "variant", r->variant->name, "experts",
-                                               (int)r->point.experts, "tokens", (int)r->point.tokens, "reason", r->skipped));
+      json_array_append_new(skipped,
+                            json_pack("{s:s, s:i, s:i, s:s}", "variant", r->variant->name, "experts",
+                                      (int)r->point.experts, "tokens", (int)r->point.tokens, "reason", r->skipped));
     else
       json_array_append_new(runs, run_json(s, r));
   }
@@ -110,8 +114,8 @@ static void put_results(json_t *document, const struct sc_session *s)
 /* Of a failed run the error alone: half-filled results are worth nothing. */
 static json_t *build(const struct sc_session *s, const struct sc_options *o, const char *failure, struct sc_error *err)
 {
-  json_t *document = json_pack("{s:s, s:s, s:s}", "schema", "synccount/probe/1", "version", SC_VERSION, "pass",
-                               sc_pass_name(o->pass));
+  json_t *document =
+      json_pack("{s:s, s:s, s:s}", "schema", "synccount/probe/1", "version", SC_VERSION, "pass", sc_pass_name(o->pass));
   if (failure != NULL) {
     json_object_set_new(document, "error", json_string(failure));
     return document;
@@ -143,7 +147,8 @@ static enum sc_status write_file(const json_t *document, const char *path, struc
   bool good = json_dumpf(document, file, JSON_COMPACT | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', file) != EOF;
   good = fclose(file) == 0 && good;
   if (!good || rename(temporary, path) != 0) {
-    status = sc_error_set(err, SC_ERR_IO, "cannot write %s: %s; free disk space or choose another --output", path, strerror(errno));
+    status = sc_error_set(err, SC_ERR_IO, "cannot write %s: %s; free disk space or choose another --output", path,
+                          strerror(errno));
     remove(temporary);
   }
 cleanup:

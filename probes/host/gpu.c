@@ -12,31 +12,25 @@ enum { WORKSPACE_BYTES = 32 << 20 }; /* what cuBLAS recommends on Hopper; 256-by
 
 static const char *const kernel_names[SC_K_COUNT] = {
 #define SC_KERNEL_NAME(id, name) [SC_K_##id] = name,
-  SC_KERNEL_MAP(SC_KERNEL_NAME)
+    SC_KERNEL_MAP(SC_KERNEL_NAME)
 #undef SC_KERNEL_NAME
 };
 
-const char *sc_kernel_name(enum sc_kernel kernel)
-{
-  return kernel_names[kernel];
-}
+const char *sc_kernel_name(enum sc_kernel kernel) { return kernel_names[kernel]; }
 
 /* What a user can do about it. */
 static const char *remedy(cudaError_t code)
 {
   switch (code) {
-  case cudaErrorMemoryAllocation:
-    return "reduce --layers, --experts, --tokens or --hidden, or free device memory";
+  case cudaErrorMemoryAllocation: return "reduce --layers, --experts, --tokens or --hidden, or free device memory";
   case cudaErrorNoDevice:
     return "check that a GPU is visible (nvidia-smi, CUDA_VISIBLE_DEVICES), or use the simulated device";
   case cudaErrorInsufficientDriver:
-    return "no NVIDIA driver was found, or one too old (nvidia-smi shows it): install or update it, or use the simulated device";
-  case cudaErrorInvalidDevice:
-    return "choose another --device";
-  case cudaErrorNoKernelImageForDevice:
-    return "rebuild with this device's target in SYNCCOUNT_CUDA_TARGETS";
-  default:
-    return "run under compute-sanitizer, or look into the system log (dmesg) for an Xid";
+    return "no NVIDIA driver was found, or one too old (nvidia-smi shows it): install or update it, or use the "
+           "simulated device";
+  case cudaErrorInvalidDevice: return "choose another --device";
+  case cudaErrorNoKernelImageForDevice: return "rebuild with this device's target in SYNCCOUNT_CUDA_TARGETS";
+  default: return "run under compute-sanitizer, or look into the system log (dmesg) for an Xid";
   }
 }
 
@@ -47,10 +41,13 @@ enum sc_status sc_gpu_failed(struct sc_error *err, cudaError_t code, const char 
                       cudaGetErrorString(code), (int)code, remedy(code));
 }
 
-enum sc_status sc_gpu_blas_failed(struct sc_error *err, cublasStatus_t code, const char *call, const char *file, int line)
+enum sc_status sc_gpu_blas_failed(struct sc_error *err, cublasStatus_t code, const char *call, const char *file,
+                                  int line)
 {
-  return sc_error_set(err, SC_ERR_DEVICE, "%s failed at %s:%d: %s (%d); check that libcublas and the driver fit together, and "
-                      "that device memory is free", call, file, line, cublasGetStatusString(code), (int)code);
+  return sc_error_set(err, SC_ERR_DEVICE,
+                      "%s failed at %s:%d: %s (%d); check that libcublas and the driver fit together, and "
+                      "that device memory is free",
+                      call, file, line, cublasGetStatusString(code), (int)code);
 }
 
 static enum sc_status load_kernels(struct sc_gpu *gpu, struct sc_error *err)
@@ -69,8 +66,9 @@ enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, struct sc_error *err
   int count = 0;
   SC_CUDA(cudaGetDeviceCount(&count));
   if (ordinal >= count)
-    return sc_error_set(err, SC_ERR_DEVICE, "there is no CUDA device %d: %d found, numbered from 0; choose another --device",
-                        ordinal, count);
+    return sc_error_set(err, SC_ERR_DEVICE,
+                        "there is no CUDA device %d: %d found, numbered from 0; choose another --device", ordinal,
+                        count);
   gpu->ordinal = ordinal;
   SC_CUDA(cudaSetDevice(ordinal));
   SC_CUDA(cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking));
@@ -108,8 +106,8 @@ uint64_t sc_gpu_blocks(uint64_t n)
   return blocks < SC_MAX_GRID ? blocks : SC_MAX_GRID;
 }
 
-enum sc_status sc_gpu_launch(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads, void **args,
-                             struct sc_error *err)
+enum sc_status sc_gpu_launch(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads,
+                             void **args, struct sc_error *err)
 {
   if (blocks == 0)
     return SC_OK;
@@ -127,13 +125,13 @@ enum sc_status sc_gpu_sync(const struct sc_gpu *gpu, struct sc_error *err)
 }
 
 /* cuBLAS is column-major: y^T[out][rows] = w[out][in] x^T[in][rows], w stored with its rows as columns. */
-enum sc_status sc_gpu_gemm(const struct sc_gpu *gpu, enum sc_dtype dtype, uint64_t rows, uint32_t out, uint32_t in, const void *x,
-                           const void *w, void *y, bool accumulate, struct sc_error *err)
+enum sc_status sc_gpu_gemm(const struct sc_gpu *gpu, enum sc_dtype dtype, uint64_t rows, uint32_t out, uint32_t in,
+                           const void *x, const void *w, void *y, bool accumulate, struct sc_error *err)
 {
   const cudaDataType type = dtype == SC_F32 ? CUDA_R_32F : CUDA_R_16BF;
   const float one = 1.0f, beta = accumulate ? 1.0f : 0.0f;
-  SC_CUBLAS(cublasGemmEx(gpu->blas, CUBLAS_OP_T, CUBLAS_OP_N, (int)out, (int)rows, (int)in, &one, w, type, (int)in, x, type,
-                         (int)in, &beta, y, type, (int)out, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  SC_CUBLAS(cublasGemmEx(gpu->blas, CUBLAS_OP_T, CUBLAS_OP_N, (int)out, (int)rows, (int)in, &one, w, type, (int)in, x,
+                         type, (int)in, &beta, y, type, (int)out, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   return SC_OK;
 }
 
@@ -157,14 +155,10 @@ void sc_gpu_pop(const struct sc_gpu *gpu)
 static const char *schedule_name(unsigned flags)
 {
   switch (flags & cudaDeviceScheduleMask) {
-  case cudaDeviceScheduleSpin:
-    return "spin";
-  case cudaDeviceScheduleYield:
-    return "yield";
-  case cudaDeviceScheduleBlockingSync:
-    return "blocking";
-  default:
-    return "auto";
+  case cudaDeviceScheduleSpin: return "spin";
+  case cudaDeviceScheduleYield: return "yield";
+  case cudaDeviceScheduleBlockingSync: return "blocking";
+  default: return "auto";
   }
 }
 
@@ -203,7 +197,8 @@ static enum sc_status describe(json_t *out, const struct sc_gpu *gpu, struct sc_
   json_object_set_new(out, "cublas_version", json_integer(blas));
   json_object_set_new(out, "schedule_flag", json_string(schedule_name(flags)));
   json_object_set_new(out, "integrated", json_boolean(prop.integrated));
-  json_object_set_new(out, "mig", json_boolean(strstr(prop.name, " MIG ") != NULL)); /* the runtime names an instance so */
+  json_object_set_new(out, "mig",
+                      json_boolean(strstr(prop.name, " MIG ") != NULL)); /* the runtime names an instance so */
   put_attribute(out, "multiprocessors", gpu, cudaDevAttrMultiProcessorCount);
   put_attribute(out, "l2_bytes", gpu, cudaDevAttrL2CacheSize);
   put_attribute(out, "sm_clock_khz", gpu, cudaDevAttrClockRate);

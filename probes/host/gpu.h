@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The device as the probe uses it: one stream, one cuBLAS handle, the embedded kernels, NVTX ranges, and one way to report a
- * failed call. Functions return SC_ERR_DEVICE with the call, its place, what CUDA said and what to do. */
+ * The device as the probe uses it: one stream, one cuBLAS handle, the embedded kernels, NVTX ranges, and one way to
+ * report a failed call. Functions return SC_ERR_DEVICE with the call, its place, what CUDA said and what to do. */
 #ifndef SC_PROBE_GPU_H
 #define SC_PROBE_GPU_H
 
@@ -12,41 +12,41 @@
 #include "reference/reference.h"
 
 /* Kernels that exist for both types stand as _F32 and _BF16 in this order: SC_K_x_F32 + dtype. */
-#define SC_KERNEL_MAP(X)                                                                                                \
-  X(FILL_F32, "sc_fill_f32")                                                                                            \
-  X(FILL_BF16, "sc_fill_bf16")                                                                                          \
-  X(SOFTMAX_F32, "sc_softmax_f32")                                                                                      \
-  X(SOFTMAX_BF16, "sc_softmax_bf16")                                                                                    \
-  X(TOPK, "sc_topk")                                                                                                    \
-  X(ROUTE_OVERRIDE, "sc_route_override")                                                                                \
-  X(RENORMALIZE, "sc_renormalize")                                                                                      \
-  X(MASK_EQUAL, "sc_mask_equal")                                                                                        \
-  X(MASK_ANY, "sc_mask_any")                                                                                            \
-  X(MASK_ROWS, "sc_mask_rows")                                                                                          \
-  X(MASK_COUNT, "sc_mask_count")                                                                                        \
-  X(MASK_COMPACT, "sc_mask_compact")                                                                                    \
-  X(GATHER_WEIGHTS, "sc_gather_weights")                                                                                \
-  X(GATHER_ROWS_F32, "sc_gather_rows_f32")                                                                              \
-  X(GATHER_ROWS_BF16, "sc_gather_rows_bf16")                                                                            \
-  X(ACTIVATE_F32, "sc_activate_f32")                                                                                    \
-  X(ACTIVATE_BF16, "sc_activate_bf16")                                                                                  \
-  X(WEIGHTED_ADD_F32, "sc_weighted_add_f32")                                                                            \
-  X(WEIGHTED_ADD_BF16, "sc_weighted_add_bf16")                                                                          \
-  X(SORT_HISTOGRAM, "sc_sort_histogram")                                                                                \
-  X(SORT_OFFSETS, "sc_sort_offsets")                                                                                    \
-  X(SORT_SCATTER, "sc_sort_scatter")                                                                                    \
-  X(SEARCH_BOUNDS, "sc_search_bounds")                                                                                  \
-  X(COMBINE_F32, "sc_combine_f32")                                                                                      \
-  X(COMBINE_BF16, "sc_combine_bf16")                                                                                    \
-  X(TINY, "sc_tiny")                                                                                                    \
-  X(WRITE_FLAG, "sc_write_flag")                                                                                        \
+#define SC_KERNEL_MAP(X)                       \
+  X(FILL_F32, "sc_fill_f32")                   \
+  X(FILL_BF16, "sc_fill_bf16")                 \
+  X(SOFTMAX_F32, "sc_softmax_f32")             \
+  X(SOFTMAX_BF16, "sc_softmax_bf16")           \
+  X(TOPK, "sc_topk")                           \
+  X(ROUTE_OVERRIDE, "sc_route_override")       \
+  X(RENORMALIZE, "sc_renormalize")             \
+  X(MASK_EQUAL, "sc_mask_equal")               \
+  X(MASK_ANY, "sc_mask_any")                   \
+  X(MASK_ROWS, "sc_mask_rows")                 \
+  X(MASK_COUNT, "sc_mask_count")               \
+  X(MASK_COMPACT, "sc_mask_compact")           \
+  X(GATHER_WEIGHTS, "sc_gather_weights")       \
+  X(GATHER_ROWS_F32, "sc_gather_rows_f32")     \
+  X(GATHER_ROWS_BF16, "sc_gather_rows_bf16")   \
+  X(ACTIVATE_F32, "sc_activate_f32")           \
+  X(ACTIVATE_BF16, "sc_activate_bf16")         \
+  X(WEIGHTED_ADD_F32, "sc_weighted_add_f32")   \
+  X(WEIGHTED_ADD_BF16, "sc_weighted_add_bf16") \
+  X(SORT_HISTOGRAM, "sc_sort_histogram")       \
+  X(SORT_OFFSETS, "sc_sort_offsets")           \
+  X(SORT_SCATTER, "sc_sort_scatter")           \
+  X(SEARCH_BOUNDS, "sc_search_bounds")         \
+  X(COMBINE_F32, "sc_combine_f32")             \
+  X(COMBINE_BF16, "sc_combine_bf16")           \
+  X(TINY, "sc_tiny")                           \
+  X(WRITE_FLAG, "sc_write_flag")               \
   X(COMPARE, "sc_compare")
 
 enum sc_kernel {
 #define SC_KERNEL_ENUM(id, name) SC_K_##id,
   SC_KERNEL_MAP(SC_KERNEL_ENUM)
 #undef SC_KERNEL_ENUM
-    SC_K_COUNT
+      SC_K_COUNT
 };
 const char *sc_kernel_name(enum sc_kernel kernel);
 
@@ -62,39 +62,40 @@ struct sc_gpu {
 };
 
 /* Return from the calling function on failure; it has `struct sc_error *err`. */
-#define SC_TRY(expression)                                                                                              \
-  do {                                                                                                                  \
-    const enum sc_status try_status = (expression);                                                                     \
-    if (try_status != SC_OK)                                                                                            \
-      return try_status;                                                                                                \
+#define SC_TRY(expression)                          \
+  do {                                              \
+    const enum sc_status try_status = (expression); \
+    if (try_status != SC_OK)                        \
+      return try_status;                            \
   } while (0)
-#define SC_CUDA(call)                                                                                                   \
-  do {                                                                                                                  \
-    const cudaError_t cuda_status = (call);                                                                             \
-    if (cuda_status != cudaSuccess)                                                                                     \
-      return sc_gpu_failed(err, cuda_status, #call, __FILE_NAME__, __LINE__);                                           \
+#define SC_CUDA(call)                                                         \
+  do {                                                                        \
+    const cudaError_t cuda_status = (call);                                   \
+    if (cuda_status != cudaSuccess)                                           \
+      return sc_gpu_failed(err, cuda_status, #call, __FILE_NAME__, __LINE__); \
   } while (0)
-#define SC_CUBLAS(call)                                                                                                 \
-  do {                                                                                                                  \
-    const cublasStatus_t cublas_status = (call);                                                                        \
-    if (cublas_status != CUBLAS_STATUS_SUCCESS)                                                                         \
-      return sc_gpu_blas_failed(err, cublas_status, #call, __FILE_NAME__, __LINE__);                                    \
+#define SC_CUBLAS(call)                                                              \
+  do {                                                                               \
+    const cublasStatus_t cublas_status = (call);                                     \
+    if (cublas_status != CUBLAS_STATUS_SUCCESS)                                      \
+      return sc_gpu_blas_failed(err, cublas_status, #call, __FILE_NAME__, __LINE__); \
   } while (0)
 enum sc_status sc_gpu_failed(struct sc_error *err, cudaError_t code, const char *call, const char *file, int line);
-enum sc_status sc_gpu_blas_failed(struct sc_error *err, cublasStatus_t code, const char *call, const char *file, int line);
+enum sc_status sc_gpu_blas_failed(struct sc_error *err, cublasStatus_t code, const char *call, const char *file,
+                                  int line);
 
 /* Opens device `ordinal`. *gpu is zeroed by the caller; sc_gpu_close takes a half-opened one too. */
 enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, struct sc_error *err) SC_NODISCARD;
 void sc_gpu_close(struct sc_gpu *gpu);
 
-enum sc_status sc_gpu_launch(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads, void **args,
-                             struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_gpu_launch(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads,
+                             void **args, struct sc_error *err) SC_NODISCARD;
 /* Blocks of SC_BLOCK threads that cover n elements, at most SC_MAX_GRID. */
 uint64_t sc_gpu_blocks(uint64_t n);
 enum sc_status sc_gpu_sync(const struct sc_gpu *gpu, struct sc_error *err) SC_NODISCARD;
 /* y[rows][out] = x[rows][in] w[out][in]^T (+ y when accumulate), all row-major: torch's Linear. */
-enum sc_status sc_gpu_gemm(const struct sc_gpu *gpu, enum sc_dtype dtype, uint64_t rows, uint32_t out, uint32_t in, const void *x,
-                           const void *w, void *y, bool accumulate, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_gpu_gemm(const struct sc_gpu *gpu, enum sc_dtype dtype, uint64_t rows, uint32_t out, uint32_t in,
+                           const void *x, const void *w, void *y, bool accumulate, struct sc_error *err) SC_NODISCARD;
 
 void sc_gpu_push(const struct sc_gpu *gpu, const char *name);
 void sc_gpu_pop(const struct sc_gpu *gpu);
@@ -103,34 +104,37 @@ void sc_gpu_pop(const struct sc_gpu *gpu);
 struct json_t;
 struct json_t *sc_gpu_describe(const struct sc_gpu *gpu, struct sc_error *err);
 
-/* ---- one typed function a kernel: launch.c. Pointers are device pointers; n and rows may be 0 (nothing is launched). ---- */
+/* ---- one typed function a kernel: launch.c. Pointers are device pointers; n and rows may be 0 (nothing is launched).
+ * ---- */
 enum sc_status sc_launch_fill(const struct sc_gpu *gpu, enum sc_dtype dtype, void *out, uint64_t count, uint64_t seed,
                               uint64_t stream, float scale, struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_softmax(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *logits, float *probs, uint64_t rows,
-                                 uint32_t experts, struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_topk(const struct sc_gpu *gpu, const float *probs, int32_t *chosen, float *weights, uint64_t rows,
-                              uint32_t experts, uint32_t k, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_softmax(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *logits, float *probs,
+                                 uint64_t rows, uint32_t experts, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_topk(const struct sc_gpu *gpu, const float *probs, int32_t *chosen, float *weights,
+                              uint64_t rows, uint32_t experts, uint32_t k, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_route_override(const struct sc_gpu *gpu, const float *probs, int32_t *chosen, float *weights,
-                                        uint64_t rows, uint32_t experts, uint32_t k, enum sc_route_mode mode, uint64_t seed,
-                                        uint64_t stream, struct sc_error *err) SC_NODISCARD;
+                                        uint64_t rows, uint32_t experts, uint32_t k, enum sc_route_mode mode,
+                                        uint64_t seed, uint64_t stream, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_renormalize(const struct sc_gpu *gpu, float *weights, uint64_t rows, uint32_t k,
                                      struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_mask_equal(const struct sc_gpu *gpu, const int32_t *chosen, uint8_t *mask, uint64_t n, int32_t expert,
-                                    struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_mask_equal(const struct sc_gpu *gpu, const int32_t *chosen, uint8_t *mask, uint64_t n,
+                                    int32_t expert, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_mask_any(const struct sc_gpu *gpu, const uint8_t *mask, uint8_t *any, uint64_t n,
                                   struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_mask_rows(const struct sc_gpu *gpu, const uint8_t *mask, uint8_t *rows, uint64_t row_count, uint32_t k,
-                                   struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_mask_rows(const struct sc_gpu *gpu, const uint8_t *mask, uint8_t *rows, uint64_t row_count,
+                                   uint32_t k, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_mask_count(const struct sc_gpu *gpu, const uint8_t *mask, int32_t *count, uint64_t n,
                                     struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_mask_compact(const struct sc_gpu *gpu, const uint8_t *mask, int32_t *positions, uint64_t n,
                                       struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_gather_weights(const struct sc_gpu *gpu, const float *weights, const int32_t *positions, float *out,
-                                        uint64_t n, struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_gather_rows(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *x, const int32_t *positions,
-                                     void *out, uint64_t n, uint32_t divisor, uint32_t hidden, struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_activate(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *gate, const void *up, void *out,
-                                  uint64_t n, const struct sc_activation *act, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_gather_weights(const struct sc_gpu *gpu, const float *weights, const int32_t *positions,
+                                        float *out, uint64_t n, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_gather_rows(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *x,
+                                     const int32_t *positions, void *out, uint64_t n, uint32_t divisor, uint32_t hidden,
+                                     struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_activate(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *gate, const void *up,
+                                  void *out, uint64_t n, const struct sc_activation *act,
+                                  struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_weighted_add(const struct sc_gpu *gpu, enum sc_dtype dtype, void *y, const void *expert_out,
                                       const int32_t *rows, const float *weights, uint64_t n, uint32_t hidden,
                                       struct sc_error *err) SC_NODISCARD;
@@ -139,16 +143,17 @@ enum sc_status sc_launch_sort_histogram(const struct sc_gpu *gpu, const int32_t 
                                         uint32_t experts, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_sort_offsets(const struct sc_gpu *gpu, const uint32_t *hist, uint32_t *offsets, uint32_t tiles,
                                       uint32_t experts, struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_sort_scatter(const struct sc_gpu *gpu, const int32_t *chosen, const uint32_t *offsets, int32_t *keys,
-                                      int32_t *order, int32_t *inverse, uint64_t n, uint32_t experts,
+enum sc_status sc_launch_sort_scatter(const struct sc_gpu *gpu, const int32_t *chosen, const uint32_t *offsets,
+                                      int32_t *keys, int32_t *order, int32_t *inverse, uint64_t n, uint32_t experts,
                                       struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_search_bounds(const struct sc_gpu *gpu, const int32_t *keys, int64_t *bounds, uint64_t n,
                                        uint32_t experts, struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_combine(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *sorted_out, const int32_t *inverse,
-                                 const float *weights, void *y, uint64_t rows, uint32_t k, uint32_t hidden,
-                                 struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_combine(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *sorted_out,
+                                 const int32_t *inverse, const float *weights, void *y, uint64_t rows, uint32_t k,
+                                 uint32_t hidden, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_tiny(const struct sc_gpu *gpu, uint8_t *value, struct sc_error *err) SC_NODISCARD;
-enum sc_status sc_launch_write_flag(const struct sc_gpu *gpu, uint32_t *flag, uint32_t value, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_write_flag(const struct sc_gpu *gpu, uint32_t *flag, uint32_t value,
+                                    struct sc_error *err) SC_NODISCARD;
 /* n 16-bit words. */
 enum sc_status sc_launch_compare(const struct sc_gpu *gpu, const void *a, const void *b, uint64_t *differ, uint64_t n,
                                  struct sc_error *err) SC_NODISCARD;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the variants share: routing, the expert, a forward, and hits read afterwards.
  *
- * SC_PROBE_WRONG == 4 builds a probe that takes each expert's gate for its up projection: verification must catch it. */
+ * SC_PROBE_WRONG == 4 builds a probe that takes each expert's gate for its up projection: verification must catch it.
+ */
 #include <stdlib.h>
 
 #include "host/variants.h"
@@ -17,20 +18,20 @@ enum sc_status sc_layer_route(const struct sc_point *point, uint32_t layer, stru
   const struct sc_model *m = point->model;
   const struct sc_shape *s = &m->shape;
   int32_t *chosen = sc_model_chosen(m, layer);
-  SC_TRY(sc_gpu_gemm(m->gpu, s->dtype, point->tokens, point->experts, s->hidden, m->input, sc_model_router(m, layer), m->logits,
-                     false, err));
+  SC_TRY(sc_gpu_gemm(m->gpu, s->dtype, point->tokens, point->experts, s->hidden, m->input, sc_model_router(m, layer),
+                     m->logits, false, err));
   SC_TRY(sc_launch_softmax(m->gpu, s->dtype, m->logits, m->probs, point->tokens, point->experts, err));
   SC_TRY(sc_launch_topk(m->gpu, m->probs, chosen, m->weights, point->tokens, point->experts, s->top_k, err));
   if (m->routing != SC_ROUTE_ROUTER)
-    SC_TRY(sc_launch_route_override(m->gpu, m->probs, chosen, m->weights, point->tokens, point->experts, s->top_k, m->routing,
-                                    s->seed, sc_ref_stream(layer, SC_MATRIX_ROUTING), err));
+    SC_TRY(sc_launch_route_override(m->gpu, m->probs, chosen, m->weights, point->tokens, point->experts, s->top_k,
+                                    m->routing, s->seed, sc_ref_stream(layer, SC_MATRIX_ROUTING), err));
   if (s->renormalize)
     SC_TRY(sc_launch_renormalize(m->gpu, m->weights, point->tokens, s->top_k, err));
   return SC_OK;
 }
 
-enum sc_status sc_layer_expert(const struct sc_point *point, uint32_t layer, uint32_t expert, uint64_t rows, const void *in,
-                               void *out, bool accumulate, struct sc_error *err)
+enum sc_status sc_layer_expert(const struct sc_point *point, uint32_t layer, uint32_t expert, uint64_t rows,
+                               const void *in, void *out, bool accumulate, struct sc_error *err)
 {
   const struct sc_model *m = point->model;
   const struct sc_shape *s = &m->shape;
@@ -106,7 +107,8 @@ enum sc_status sc_output_matches(const struct sc_point *point, bool *matches, st
   SC_CUDA(cudaMemsetAsync(m->differ, 0, sizeof *m->differ, m->gpu->stream));
   for (uint32_t layer = 0; layer < m->layers; layer++)
     SC_TRY(sc_launch_compare(m->gpu, sc_model_output(m, layer),
-                             sc_model_row(m, m->masked_output, (uint64_t)layer * m->max_tokens), m->differ, words, err));
+                             sc_model_row(m, m->masked_output, (uint64_t)layer * m->max_tokens), m->differ, words,
+                             err));
   SC_TRY(sc_gpu_sync(m->gpu, err));
   SC_CUDA(cudaMemcpy(&differ, m->differ, sizeof differ, cudaMemcpyDeviceToHost));
   *matches = differ == 0;

@@ -24,8 +24,8 @@ static enum sc_status verify(struct sc_gpu *gpu, struct sc_options *options, boo
   return sc_pass_verify(gpu, options, ok, err);
 }
 
-static enum sc_status measure(struct sc_session *session, struct sc_gpu *gpu, const struct sc_options *options, bool *ok,
-                              struct sc_error *err)
+static enum sc_status measure(struct sc_session *session, struct sc_gpu *gpu, const struct sc_options *options,
+                              bool *ok, struct sc_error *err)
 {
   SC_TRY(sc_session_open(session, gpu, options, err));
   if (options->pass == SC_PASS_TIMES)
@@ -56,11 +56,13 @@ static int run(struct sc_options *options, struct sc_error *err)
   const struct sc_variant *variants[SC_MAX_VARIANTS];
   size_t variant_count;
   bool ok = false;
-  enum sc_status status = sc_variants_parse(options->variants, variants, &variant_count, err); /* before a device is touched */
+  enum sc_status status =
+      sc_variants_parse(options->variants, variants, &variant_count, err); /* before a device is touched */
   if (status == SC_OK)
     status = sc_gpu_open(&gpu, options->device, err);
   if (status == SC_OK)
-    status = options->pass == SC_PASS_VERIFY ? verify(&gpu, options, &ok, err) : measure(&session, &gpu, options, &ok, err);
+    status =
+        options->pass == SC_PASS_VERIFY ? verify(&gpu, options, &ok, err) : measure(&session, &gpu, options, &ok, err);
   if (status == SC_OK && !ok)
     report_unverified(&session);
   if (status != SC_OK && status != SC_ERR_USAGE && options->output != NULL) {

@@ -74,10 +74,15 @@ static void lay_out(struct sc_model *m, struct plan *plan)
 
 static void set_shape(struct sc_model *m, const struct sc_options *o, enum sc_dtype dtype, uint32_t layers)
 {
-  m->shape = (struct sc_shape){.hidden = o->hidden, .intermediate = o->intermediate,
-                               .experts = (uint32_t)largest(o->experts, o->expert_count), .top_k = o->top_k, .dtype = dtype,
-                               .renormalize = o->renormalize, .gated = o->activation_name->gated,
-                               .activation = o->activation, .seed = o->seed};
+  m->shape = (struct sc_shape){.hidden = o->hidden,
+                               .intermediate = o->intermediate,
+                               .experts = (uint32_t)largest(o->experts, o->expert_count),
+                               .top_k = o->top_k,
+                               .dtype = dtype,
+                               .renormalize = o->renormalize,
+                               .gated = o->activation_name->gated,
+                               .activation = o->activation,
+                               .seed = o->seed};
   m->routing = o->routing;
   m->layers = layers;
   const uint64_t tokens = o->pass == SC_PASS_VERIFY ? 0 : largest(o->tokens, o->token_count);
@@ -107,7 +112,8 @@ static uint32_t layers_that_fit(const struct sc_options *options, enum sc_dtype 
   return low;
 }
 
-static enum sc_status choose_layers(const struct sc_options *options, enum sc_dtype dtype, uint32_t *layers, struct sc_error *err)
+static enum sc_status choose_layers(const struct sc_options *options, enum sc_dtype dtype, uint32_t *layers,
+                                    struct sc_error *err)
 {
   size_t available = 0, total = 0;
   SC_CUDA(cudaMemGetInfo(&available, &total));
@@ -125,10 +131,12 @@ static enum sc_status choose_layers(const struct sc_options *options, enum sc_dt
     snprintf(what, sizeof what, "reduce --layers to %u, or give --fit-layers 1", fit);
   else
     snprintf(what, sizeof what, "not even one layer fits: reduce --experts, --tokens, --hidden or --intermediate");
-  return sc_error_set(err, SC_ERR_LIMIT, "%u layers of up to %llu experts, %u x %u, %s, need %.2f GiB; device %d has %.2f GiB "
-                      "free of %.2f GiB; %s", options->layers, (unsigned long long)largest(options->experts, options->expert_count),
-                      options->hidden, options->intermediate, sc_dtype_name(dtype), (double)bytes / 0x1p30, options->device,
-                      (double)usable / 0x1p30, (double)total / 0x1p30, what);
+  return sc_error_set(err, SC_ERR_LIMIT,
+                      "%u layers of up to %llu experts, %u x %u, %s, need %.2f GiB; device %d has %.2f GiB "
+                      "free of %.2f GiB; %s",
+                      options->layers, (unsigned long long)largest(options->experts, options->expert_count),
+                      options->hidden, options->intermediate, sc_dtype_name(dtype), (double)bytes / 0x1p30,
+                      options->device, (double)usable / 0x1p30, (double)total / 0x1p30, what);
 }
 
 static enum sc_status fill_weights(const struct sc_model *m, struct sc_error *err)
@@ -207,7 +215,9 @@ const void *sc_model_router(const struct sc_model *m, uint32_t layer)
 
 const void *sc_model_matrix(const struct sc_model *m, enum sc_matrix matrix, uint32_t layer, uint32_t expert)
 {
-  const char *base = matrix == SC_MATRIX_GATE ? m->gate_weights : matrix == SC_MATRIX_UP ? m->up_weights : m->down_weights;
+  const char *base = matrix == SC_MATRIX_GATE ? m->gate_weights
+                     : matrix == SC_MATRIX_UP ? m->up_weights
+                                              : m->down_weights;
   const uint64_t index = (uint64_t)layer * m->shape.experts + expert;
   return base + index * m->shape.intermediate * m->shape.hidden * sc_dtype_size(m->shape.dtype);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What lies on the device: weights, input and scratch memory, made once for the largest point and shared by all points and
- * variants. A smaller point uses the first experts and the first tokens. Nothing is allocated after sc_model_open. */
+ * What lies on the device: weights, input and scratch memory, made once for the largest point and shared by all points
+ * and variants. A smaller point uses the first experts and the first tokens. Nothing is allocated after sc_model_open.
+ */
 #ifndef SC_PROBE_MODEL_H
 #define SC_PROBE_MODEL_H
 
@@ -39,7 +40,7 @@ struct sc_model {
 
   uint8_t *host_any; /* pinned */
   int32_t *host_count;
-  int64_t *host_bounds; /* ordinary memory: the copy into it is pageable, as PyTorch's tolist() is */
+  int64_t *host_bounds;                 /* ordinary memory: the copy into it is pageable, as PyTorch's tolist() is */
   uint32_t known_experts, known_tokens; /* only in a wrong probe: see masked.c */
   bool known_hit;
 
@@ -49,8 +50,8 @@ struct sc_model {
 /* Bytes of device memory that the options ask for with `layers` layers; UINT64_MAX when it overflows. */
 uint64_t sc_model_bytes(const struct sc_options *options, enum sc_dtype dtype, uint32_t layers);
 
-/* Allocates and fills. SC_ERR_LIMIT, before anything is allocated, when the device has not enough memory. *model is zeroed by the
- * caller; sc_model_close takes a half-opened one too. */
+/* Allocates and fills. SC_ERR_LIMIT, before anything is allocated, when the device has not enough memory. *model is
+ * zeroed by the caller; sc_model_close takes a half-opened one too. */
 enum sc_status sc_model_open(struct sc_model *model, const struct sc_gpu *gpu, const struct sc_options *options,
                              enum sc_dtype dtype, struct sc_error *err) SC_NODISCARD;
 void sc_model_close(struct sc_model *model);

@@ -21,58 +21,49 @@ static const char *const pass_names[] = {"times", "counts", "ruler", "verify"};
 static const char *const route_names[] = {"router", "uniform", "skewed", "one-expert"};
 static const char *const dtype_names[] = {"fp32", "bf16"};
 
-const char *sc_pass_name(enum sc_pass pass)
-{
-  return pass_names[pass];
-}
+const char *sc_pass_name(enum sc_pass pass) { return pass_names[pass]; }
 
-const char *sc_route_name(enum sc_route_mode mode)
-{
-  return route_names[mode];
-}
+const char *sc_route_name(enum sc_route_mode mode) { return route_names[mode]; }
 
-const char *sc_dtype_name(enum sc_dtype dtype)
-{
-  return dtype_names[dtype];
-}
+const char *sc_dtype_name(enum sc_dtype dtype) { return dtype_names[dtype]; }
 
 /* id, name, argument (NULL: none), meaning */
-#define OPTION_MAP(X)                                                                                                   \
-  X(PASS, "pass", "NAME", "times, counts, ruler or verify (required)")                                                  \
-  X(VERIFY, "verify", NULL, "the same as --pass verify")                                                                \
-  X(OUTPUT, "output", "FILE", "the JSON document; - or nothing is standard output")                                     \
-  X(VARIANTS, "variants", "LIST", "masked,sorted")                                                                      \
-  X(EXPERTS, "experts", "LIST", "expert counts (4,8,16)")                                                               \
-  X(TOKENS, "tokens", "LIST", "token counts (4096)")                                                                    \
-  X(LAYERS, "layers", "N", "layers that run (8; 2 in pass verify)")                                                     \
-  X(MODEL_LAYERS, "model-layers", "N", "layers that the model has (as --layers)")                                       \
-  X(FIT_LAYERS, "fit-layers", "0|1", "run as many of the layers as the device's memory holds (0)")                      \
-  X(HIDDEN, "hidden", "N", "width of a token (512)")                                                                    \
-  X(INTERMEDIATE, "intermediate", "N", "width inside an expert (1408)")                                                 \
-  X(TOP_K, "top-k", "N", "experts a token (1)")                                                                         \
-  X(DTYPE, "dtype", "NAME", "fp32, without TF32, or bf16 (fp32; both in pass verify)")                                  \
-  X(ACTIVATION, "activation", "NAME", "silu, swigluoai, swigluoai_uninterleave or relu2_no_mul (silu)")                 \
-  X(ALPHA, "alpha", "X", "factor inside the sigmoid (the activation's own)")                                            \
-  X(BETA, "beta", "X", "added to the up projection (the activation's own)")                                             \
-  X(LIMIT, "limit", "X", "clamp of gate and up (the activation's own)")                                                 \
-  X(RENORMALIZE, "renormalize", "0|1", "divide the chosen weights by their sum (1)")                                    \
-  X(ROUTING, "routing", "NAME", "router, uniform, skewed or one-expert (router)")                                       \
-  X(SEED, "seed", "N", "of weights, input and routing (0; a fresh one in pass verify)")                                 \
-  X(FORWARDS, "forwards", "N", "forwards in ranges, pass counts (3)")                                                   \
-  X(REPEATS, "repeats", "N", "timed forwards of each variant and point (20)")                                           \
-  X(WARMUP, "warmup", "N", "full-size forwards before anything is measured (2)")                                        \
-  X(SAMPLES, "samples", "N", "read-backs of the ruler row launch+readback (5000)")                                      \
-  X(BLOCKS, "blocks", "N", "blocks that the ruler is cut into (12)")                                                    \
-  X(CONTROLS, "controls", "0|1", "the controls dense and sorted+syncs as well, pass times (1)")                         \
-  X(DEVICE, "device", "N", "CUDA ordinal (0)")                                                                          \
-  X(PROGRESS, "progress", NULL, "status lines on stderr, each ended by a carriage return")                              \
+#define OPTION_MAP(X)                                                                                   \
+  X(PASS, "pass", "NAME", "times, counts, ruler or verify (required)")                                  \
+  X(VERIFY, "verify", NULL, "the same as --pass verify")                                                \
+  X(OUTPUT, "output", "FILE", "the JSON document; - or nothing is standard output")                     \
+  X(VARIANTS, "variants", "LIST", "masked,sorted")                                                      \
+  X(EXPERTS, "experts", "LIST", "expert counts (4,8,16)")                                               \
+  X(TOKENS, "tokens", "LIST", "token counts (4096)")                                                    \
+  X(LAYERS, "layers", "N", "layers that run (8; 2 in pass verify)")                                     \
+  X(MODEL_LAYERS, "model-layers", "N", "layers that the model has (as --layers)")                       \
+  X(FIT_LAYERS, "fit-layers", "0|1", "run as many of the layers as the device's memory holds (0)")      \
+  X(HIDDEN, "hidden", "N", "width of a token (512)")                                                    \
+  X(INTERMEDIATE, "intermediate", "N", "width inside an expert (1408)")                                 \
+  X(TOP_K, "top-k", "N", "experts a token (1)")                                                         \
+  X(DTYPE, "dtype", "NAME", "fp32, without TF32, or bf16 (fp32; both in pass verify)")                  \
+  X(ACTIVATION, "activation", "NAME", "silu, swigluoai, swigluoai_uninterleave or relu2_no_mul (silu)") \
+  X(ALPHA, "alpha", "X", "factor inside the sigmoid (the activation's own)")                            \
+  X(BETA, "beta", "X", "added to the up projection (the activation's own)")                             \
+  X(LIMIT, "limit", "X", "clamp of gate and up (the activation's own)")                                 \
+  X(RENORMALIZE, "renormalize", "0|1", "divide the chosen weights by their sum (1)")                    \
+  X(ROUTING, "routing", "NAME", "router, uniform, skewed or one-expert (router)")                       \
+  X(SEED, "seed", "N", "of weights, input and routing (0; a fresh one in pass verify)")                 \
+  X(FORWARDS, "forwards", "N", "forwards in ranges, pass counts (3)")                                   \
+  X(REPEATS, "repeats", "N", "timed forwards of each variant and point (20)")                           \
+  X(WARMUP, "warmup", "N", "full-size forwards before anything is measured (2)")                        \
+  X(SAMPLES, "samples", "N", "read-backs of the ruler row launch+readback (5000)")                      \
+  X(BLOCKS, "blocks", "N", "blocks that the ruler is cut into (12)")                                    \
+  X(CONTROLS, "controls", "0|1", "the controls dense and sorted+syncs as well, pass times (1)")         \
+  X(DEVICE, "device", "N", "CUDA ordinal (0)")                                                          \
+  X(PROGRESS, "progress", NULL, "status lines on stderr, each ended by a carriage return")              \
   X(HELP, "help", NULL, "this text")
 
 enum option_id {
 #define OPTION_ENUM(id, name, argument, meaning) OPT_##id,
   OPTION_MAP(OPTION_ENUM)
 #undef OPTION_ENUM
-    OPT_COUNT
+      OPT_COUNT
 };
 
 struct option_text {
@@ -80,20 +71,23 @@ struct option_text {
 };
 static const struct option_text option_texts[OPT_COUNT] = {
 #define OPTION_TEXT(id, name, argument, meaning) [OPT_##id] = {name, argument, meaning},
-  OPTION_MAP(OPTION_TEXT)
+    OPTION_MAP(OPTION_TEXT)
 #undef OPTION_TEXT
 };
 
 void sc_options_help(void)
 {
   printf("usage: synccount-probe --pass times|counts|ruler|verify [options]\n"
-         "Mixture-of-Experts layers for synccount: timed, counted inside NVTX ranges, or checked against a CPU reference.\n\n");
+         "Mixture-of-Experts layers for synccount: timed, counted inside NVTX ranges, or checked against a CPU "
+         "reference.\n\n");
   for (int i = 0; i < OPT_COUNT; i++) {
     char left[48];
-    snprintf(left, sizeof left, "--%s %s", option_texts[i].name, option_texts[i].argument ? option_texts[i].argument : "");
+    snprintf(left, sizeof left, "--%s %s", option_texts[i].name,
+             option_texts[i].argument ? option_texts[i].argument : "");
     printf("  %-24s %s\n", left, option_texts[i].meaning);
   }
-  printf("\nExit status: 0 done, 1 a verification failed, 2 usage, 3 no device, out of memory, or a CUDA call failed.\n");
+  printf(
+      "\nExit status: 0 done, 1 a verification failed, 2 usage, 3 no device, out of memory, or a CUDA call failed.\n");
 }
 
 static enum sc_status bad_value(struct sc_error *err, enum option_id id, const char *got, const char *expected)
@@ -107,7 +101,8 @@ static enum sc_status parse_number(enum option_id id, const char *text, uint64_t
   uint64_t value;
   char expected[64];
   if (!sc_parse_u64(text, &value) || value < low || value > high) {
-    snprintf(expected, sizeof expected, "a number from %llu to %llu", (unsigned long long)low, (unsigned long long)high);
+    snprintf(expected, sizeof expected, "a number from %llu to %llu", (unsigned long long)low,
+             (unsigned long long)high);
     return bad_value(err, id, text, expected);
   }
   *out = (uint32_t)value;
@@ -200,30 +195,18 @@ static enum sc_status parse_one(enum option_id id, const char *text, struct sc_o
     o->pass = SC_PASS_VERIFY;
     given->pass = true;
     return SC_OK;
-  case OPT_OUTPUT:
-    o->output = strcmp(text, "-") == 0 ? NULL : text;
-    return SC_OK;
-  case OPT_VARIANTS:
-    o->variants = text;
-    return SC_OK;
-  case OPT_EXPERTS:
-    return parse_list(id, text, SC_MAX_EXPERTS, &o->experts, &o->expert_count, err);
-  case OPT_TOKENS:
-    return parse_list(id, text, MAX_TOKENS, &o->tokens, &o->token_count, err);
-  case OPT_LAYERS:
-    given->layers = true;
-    return parse_number(id, text, 1, MAX_LAYERS, &o->layers, err);
+  case OPT_OUTPUT: o->output = strcmp(text, "-") == 0 ? NULL : text; return SC_OK;
+  case OPT_VARIANTS: o->variants = text; return SC_OK;
+  case OPT_EXPERTS: return parse_list(id, text, SC_MAX_EXPERTS, &o->experts, &o->expert_count, err);
+  case OPT_TOKENS: return parse_list(id, text, MAX_TOKENS, &o->tokens, &o->token_count, err);
+  case OPT_LAYERS: given->layers = true; return parse_number(id, text, 1, MAX_LAYERS, &o->layers, err);
   case OPT_MODEL_LAYERS:
     given->model_layers = true;
     return parse_number(id, text, 1, MAX_LAYERS, &o->model_layers, err);
-  case OPT_FIT_LAYERS:
-    return parse_switch(id, text, &o->fit_layers, err);
-  case OPT_HIDDEN:
-    return parse_number(id, text, 1, MAX_WIDTH, &o->hidden, err);
-  case OPT_INTERMEDIATE:
-    return parse_number(id, text, 1, MAX_WIDTH, &o->intermediate, err);
-  case OPT_TOP_K:
-    return parse_number(id, text, 1, SC_MAX_TOP_K, &o->top_k, err);
+  case OPT_FIT_LAYERS: return parse_switch(id, text, &o->fit_layers, err);
+  case OPT_HIDDEN: return parse_number(id, text, 1, MAX_WIDTH, &o->hidden, err);
+  case OPT_INTERMEDIATE: return parse_number(id, text, 1, MAX_WIDTH, &o->intermediate, err);
+  case OPT_TOP_K: return parse_number(id, text, 1, SC_MAX_TOP_K, &o->top_k, err);
   case OPT_DTYPE:
     status = parse_name(id, text, dtype_names, SC_COUNTOF(dtype_names), &index, err);
     if (status == SC_OK) {
@@ -231,19 +214,15 @@ static enum sc_status parse_one(enum option_id id, const char *text, struct sc_o
       o->dtype_given = true;
     }
     return status;
-  case OPT_ACTIVATION:
-    return parse_activation(text, o, err);
-  case OPT_ALPHA:
-    return parse_float(id, text, &given->alpha, &given->has_alpha, err);
-  case OPT_BETA:
-    return parse_float(id, text, &given->beta, &given->has_beta, err);
+  case OPT_ACTIVATION: return parse_activation(text, o, err);
+  case OPT_ALPHA: return parse_float(id, text, &given->alpha, &given->has_alpha, err);
+  case OPT_BETA: return parse_float(id, text, &given->beta, &given->has_beta, err);
   case OPT_LIMIT:
     status = parse_float(id, text, &given->limit, &given->has_limit, err);
     if (status == SC_OK && !(given->limit > 0.0f))
       status = bad_value(err, id, text, "above 0");
     return status;
-  case OPT_RENORMALIZE:
-    return parse_switch(id, text, &o->renormalize, err);
+  case OPT_RENORMALIZE: return parse_switch(id, text, &o->renormalize, err);
   case OPT_ROUTING:
     status = parse_name(id, text, route_names, SC_COUNTOF(route_names), &index, err);
     if (status == SC_OK)
@@ -254,41 +233,42 @@ static enum sc_status parse_one(enum option_id id, const char *text, struct sc_o
       return bad_value(err, id, text, "a number from 0 to 2^63 - 1");
     o->seed_given = true;
     return SC_OK;
-  case OPT_FORWARDS:
-    return parse_number(id, text, 1, MAX_REPEATS, &o->forwards, err);
-  case OPT_REPEATS:
-    return parse_number(id, text, 1, MAX_REPEATS, &o->repeats, err);
-  case OPT_WARMUP:
-    return parse_number(id, text, 0, MAX_REPEATS, &o->warmup, err);
-  case OPT_SAMPLES:
-    return parse_number(id, text, 1, MAX_SAMPLES, &o->samples, err);
-  case OPT_BLOCKS:
-    return parse_number(id, text, 1, MAX_BLOCKS, &o->blocks, err);
-  case OPT_CONTROLS:
-    return parse_switch(id, text, &o->controls, err);
+  case OPT_FORWARDS: return parse_number(id, text, 1, MAX_REPEATS, &o->forwards, err);
+  case OPT_REPEATS: return parse_number(id, text, 1, MAX_REPEATS, &o->repeats, err);
+  case OPT_WARMUP: return parse_number(id, text, 0, MAX_REPEATS, &o->warmup, err);
+  case OPT_SAMPLES: return parse_number(id, text, 1, MAX_SAMPLES, &o->samples, err);
+  case OPT_BLOCKS: return parse_number(id, text, 1, MAX_BLOCKS, &o->blocks, err);
+  case OPT_CONTROLS: return parse_switch(id, text, &o->controls, err);
   case OPT_DEVICE:
     status = parse_number(id, text, 0, 1023, &number, err);
     if (status == SC_OK)
       o->device = (int)number;
     return status;
-  case OPT_PROGRESS:
-    o->progress = true;
-    return SC_OK;
-  case OPT_HELP:
-    o->help = true;
-    return SC_OK;
-  case OPT_COUNT:
-    break;
+  case OPT_PROGRESS: o->progress = true; return SC_OK;
+  case OPT_HELP: o->help = true; return SC_OK;
+  case OPT_COUNT: break;
   }
   return SC_ERR_INTERNAL;
 }
 
 static enum sc_status set_defaults(struct sc_options *o, struct sc_error *err)
 {
-  *o = (struct sc_options){.pass = SC_PASS_TIMES, .variants = "masked,sorted", .layers = 8, .hidden = 512,
-                           .intermediate = 1408, .top_k = 1, .dtype = SC_F32, .activation_name = &sc_activation_names[0],
-                           .renormalize = true, .routing = SC_ROUTE_ROUTER, .forwards = 3, .repeats = 20, .warmup = 2,
-                           .samples = 5000, .blocks = 12, .controls = true};
+  *o = (struct sc_options){.pass = SC_PASS_TIMES,
+                           .variants = "masked,sorted",
+                           .layers = 8,
+                           .hidden = 512,
+                           .intermediate = 1408,
+                           .top_k = 1,
+                           .dtype = SC_F32,
+                           .activation_name = &sc_activation_names[0],
+                           .renormalize = true,
+                           .routing = SC_ROUTE_ROUTER,
+                           .forwards = 3,
+                           .repeats = 20,
+                           .warmup = 2,
+                           .samples = 5000,
+                           .blocks = 12,
+                           .controls = true};
   const enum sc_status status = parse_list(OPT_EXPERTS, "4,8,16", SC_MAX_EXPERTS, &o->experts, &o->expert_count, err);
   return status != SC_OK ? status : parse_list(OPT_TOKENS, "4096", MAX_TOKENS, &o->tokens, &o->token_count, err);
 }
@@ -297,19 +277,23 @@ static enum sc_status set_defaults(struct sc_options *o, struct sc_error *err)
 static enum sc_status finish(struct sc_options *o, const struct given *given, struct sc_error *err)
 {
   if (!given->pass)
-    return sc_error_set(err, SC_ERR_USAGE, "--pass is missing; give times, counts, ruler or verify (--help lists all options)");
+    return sc_error_set(err, SC_ERR_USAGE,
+                        "--pass is missing; give times, counts, ruler or verify (--help lists all options)");
   if (o->pass == SC_PASS_VERIFY && !given->layers)
     o->layers = 2;
   if (!given->model_layers)
     o->model_layers = o->layers;
   if (o->model_layers < o->layers)
-    return sc_error_set(err, SC_ERR_USAGE, "--layers %u is more than the %u of --model-layers", o->layers, o->model_layers);
+    return sc_error_set(err, SC_ERR_USAGE, "--layers %u is more than the %u of --model-layers", o->layers,
+                        o->model_layers);
   for (size_t i = 0; i < o->token_count; i++)
     if (o->tokens[i] * o->top_k > MAX_TOKENS)
-      return sc_error_set(err, SC_ERR_USAGE, "--tokens %llu times --top-k %u is more than %d choices; choose fewer tokens",
+      return sc_error_set(err, SC_ERR_USAGE,
+                          "--tokens %llu times --top-k %u is more than %d choices; choose fewer tokens",
                           (unsigned long long)o->tokens[i], o->top_k, MAX_TOKENS);
   if (!o->activation_name->gated && (given->has_alpha || given->has_beta || given->has_limit))
-    return sc_error_set(err, SC_ERR_USAGE, "--activation %s takes no --alpha, --beta or --limit", o->activation_name->name);
+    return sc_error_set(err, SC_ERR_USAGE, "--activation %s takes no --alpha, --beta or --limit",
+                        o->activation_name->name);
   o->activation = o->activation_name->defaults;
   if (given->has_alpha)
     o->activation.alpha = given->alpha;
@@ -318,8 +302,8 @@ static enum sc_status finish(struct sc_options *o, const struct given *given, st
   if (given->has_limit)
     o->activation.limit = given->limit;
   if (o->samples < o->blocks)
-    return sc_error_set(err, SC_ERR_USAGE, "--samples %u is less than the %u of --blocks: each block needs one", o->samples,
-                        o->blocks);
+    return sc_error_set(err, SC_ERR_USAGE, "--samples %u is less than the %u of --blocks: each block needs one",
+                        o->samples, o->blocks);
   return SC_OK;
 }
 
@@ -327,8 +311,8 @@ enum sc_status sc_options_parse(int argc, char **argv, struct sc_options *option
 {
   struct option long_options[OPT_COUNT + 1] = {0};
   for (int i = 0; i < OPT_COUNT; i++)
-    long_options[i] =
-      (struct option){option_texts[i].name, option_texts[i].argument ? required_argument : no_argument, NULL, 256 + i};
+    long_options[i] = (struct option){option_texts[i].name, option_texts[i].argument ? required_argument : no_argument,
+                                      NULL, 256 + i};
   struct given given = {0};
   enum sc_status status = set_defaults(options, err);
   optind = 1;

@@ -10,7 +10,7 @@ enum sc_pass { SC_PASS_TIMES, SC_PASS_COUNTS, SC_PASS_RULER, SC_PASS_VERIFY };
 
 struct sc_options {
   enum sc_pass pass;
-  const char *output; /* NULL: stdout, or no document in pass verify */
+  const char *output;   /* NULL: stdout, or no document in pass verify */
   const char *variants; /* names as given; variants.h checks them */
   uint64_t *experts, *tokens;
   size_t expert_count, token_count;
@@ -32,7 +32,8 @@ const char *sc_pass_name(enum sc_pass pass);
 const char *sc_route_name(enum sc_route_mode mode);
 const char *sc_dtype_name(enum sc_dtype dtype);
 
-/* Fills *options (also on failure: sc_options_free either way). SC_ERR_USAGE names the option, what it got and what it takes. */
+/* Fills *options (also on failure: sc_options_free either way). SC_ERR_USAGE names the option, what it got and what it
+ * takes. */
 enum sc_status sc_options_parse(int argc, char **argv, struct sc_options *options, struct sc_error *err) SC_NODISCARD;
 void sc_options_free(struct sc_options *options);
 void sc_options_help(void); /* to stdout */

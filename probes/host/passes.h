@@ -57,17 +57,20 @@ enum sc_status sc_pass_times(struct sc_session *session, struct sc_error *err) S
 enum sc_status sc_pass_counts(struct sc_session *session, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_pass_ruler(struct sc_session *session, struct sc_error *err) SC_NODISCARD;
 /* Prints its lines to stdout; *ok false when anything is wrong. */
-enum sc_status sc_pass_verify(struct sc_gpu *gpu, struct sc_options *options, bool *ok, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_pass_verify(struct sc_gpu *gpu, struct sc_options *options, bool *ok,
+                              struct sc_error *err) SC_NODISCARD;
 
 /* Parts of passes: session.c */
 enum sc_status sc_verify_results(struct sc_session *session, struct sc_error *err) SC_NODISCARD;
 /* After a forward of this result's variant: keeps masked's output, or compares with it. */
-enum sc_status sc_settle_output(struct sc_session *session, struct sc_result *result, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_settle_output(struct sc_session *session, struct sc_result *result,
+                                struct sc_error *err) SC_NODISCARD;
 bool sc_samples_reserve(struct sc_samples *samples, size_t capacity) SC_NODISCARD;
 void sc_progress(const struct sc_session *session, const char *format, ...) SC_PRINTF(2, 3);
 
 /* ---- document.c ---- */
-/* Writes the whole document, under a temporary name first; to stdout when path is NULL. `failure` NULL: it went well. */
+/* Writes the whole document, under a temporary name first; to stdout when path is NULL. `failure` NULL: it went well.
+ */
 enum sc_status sc_document_write(const char *path, const struct sc_session *session, const struct sc_options *options,
                                  const char *failure, struct sc_error *err) SC_NODISCARD;
 

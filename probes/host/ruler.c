@@ -6,8 +6,8 @@
 #include "host/ruler.h"
 
 enum {
-  WARM_SAMPLES = 10,           /* untimed, at the start of each block: a forward has just run */
-  OTHER_SHARE = 5,             /* the other methods get a fifth of the round trip's samples */
+  WARM_SAMPLES = 10, /* untimed, at the start of each block: a forward has just run */
+  OTHER_SHARE = 5,   /* the other methods get a fifth of the round trip's samples */
   MAPPED_TIMEOUT_NS = 1000000000,
 };
 
@@ -33,10 +33,7 @@ struct sc_ruler {
 /* Writes the time of one sample; *usable false when the method cannot work here. */
 typedef enum sc_status sample_fn(struct sc_ruler *r, double *us, bool *usable, struct sc_error *err);
 
-static double since(uint64_t start_ns)
-{
-  return (double)(sc_clock_mono_ns() - start_ns) / 1e3;
-}
+static double since(uint64_t start_ns) { return (double)(sc_clock_mono_ns() - start_ns) / 1e3; }
 
 static enum sc_status launch(struct sc_ruler *r, double *us, bool *usable, struct sc_error *err)
 {
@@ -139,15 +136,15 @@ struct method {
   sample_fn *sample;
 };
 static const struct method methods[] = {
-  {"launch+readback", launch_readback}, /* the round trip: first, and with the most samples */
-  {"launch", launch},
-  {"readback", readback},
-  {"memcpy-pageable", memcpy_pageable},
-  {"memcpy-pinned", memcpy_pinned},
-  {"stream-sync-idle", stream_sync_idle},
-  {"event-spin", event_spin},
-  {"event-block", event_block},
-  {"mapped-spin", mapped_spin},
+    {"launch+readback", launch_readback}, /* the round trip: first, and with the most samples */
+    {"launch", launch},
+    {"readback", readback},
+    {"memcpy-pageable", memcpy_pageable},
+    {"memcpy-pinned", memcpy_pinned},
+    {"stream-sync-idle", stream_sync_idle},
+    {"event-spin", event_spin},
+    {"event-block", event_block},
+    {"mapped-spin", mapped_spin},
 };
 
 static enum sc_status open_device_side(struct sc_ruler *r, struct sc_error *err)
@@ -177,11 +174,14 @@ static enum sc_status open_rows(struct sc_ruler *r, const struct sc_options *opt
     row->samples = sc_calloc_array(row->planned, sizeof *row->samples);
     complete = row->block_sizes != NULL && row->samples != NULL;
   }
-  return complete ? SC_OK : sc_error_set(err, SC_ERR_NOMEM, "no memory for %u samples; choose fewer --samples", options->samples);
+  return complete
+             ? SC_OK
+             : sc_error_set(err, SC_ERR_NOMEM, "no memory for %u samples; choose fewer --samples", options->samples);
 }
 
 /* A method that times out is given up for good. */
-static enum sc_status take_samples(struct sc_ruler *r, struct row *row, uint32_t count, double *out, struct sc_error *err)
+static enum sc_status take_samples(struct sc_ruler *r, struct row *row, uint32_t count, double *out,
+                                   struct sc_error *err)
 {
   for (uint32_t i = 0; i < count && !row->failed; i++) {
     double us;
@@ -270,8 +270,8 @@ json_t *sc_ruler_document(const struct sc_ruler *r, json_t *warnings)
       json_array_append_new(sizes, json_integer(row->block_sizes[b]));
     for (size_t s = 0; s < row->count; s++)
       json_array_append_new(samples, json_real(row->samples[s]));
-    json_array_append_new(out, json_pack("{s:s, s:o, s:o}", "method", row->method->name, "block_sizes", sizes, "samples_us",
-                                         samples));
+    json_array_append_new(
+        out, json_pack("{s:s, s:o, s:o}", "method", row->method->name, "block_sizes", sizes, "samples_us", samples));
   }
   return out;
 }

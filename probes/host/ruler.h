@@ -14,7 +14,8 @@ enum sc_status sc_ruler_open(struct sc_ruler **ruler, const struct sc_gpu *gpu, 
 void sc_ruler_close(struct sc_ruler *ruler);
 /* Samples block number `block` of every method, on an idle device. Blocks run once each, in order. */
 enum sc_status sc_ruler_block(struct sc_ruler *ruler, uint32_t block, struct sc_error *err) SC_NODISCARD;
-/* The document's "ruler" array; methods that could not be measured are absent, and named in `warnings`. NULL: no memory. */
+/* The document's "ruler" array; methods that could not be measured are absent, and named in `warnings`. NULL: no
+ * memory. */
 struct json_t *sc_ruler_document(const struct sc_ruler *ruler, struct json_t *warnings);
 
 /* Share of n that falls to part i of `parts`, so that all parts add up to n. */

@@ -37,7 +37,8 @@ static enum sc_status open_results(struct sc_session *s, struct sc_error *err)
   size_t possible = 0;
   const char *reason = "";
   for (size_t p = 0; p < s->point_count; p++) {
-    const struct sc_point point = {&s->model, (uint32_t)o->experts[p / o->token_count], (uint32_t)o->tokens[p % o->token_count]};
+    const struct sc_point point = {&s->model, (uint32_t)o->experts[p / o->token_count],
+                                   (uint32_t)o->tokens[p % o->token_count]};
     s->controls[p].point = point;
     for (size_t v = 0; v < s->variant_count; v++) {
       struct sc_result *r = &s->results[s->result_count++];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sorted dispatch: choices sorted by expert on the device, the slices' bounds read once, as `searchsorted(...).tolist()` does
- * into pageable memory, then the same expert calls on contiguous slices. One sync a layer.
+ * Sorted dispatch: choices sorted by expert on the device, the slices' bounds read once, as
+ * `searchsorted(...).tolist()` does into pageable memory, then the same expert calls on contiguous slices. One sync a
+ * layer.
  *
  * SC_PROBE_WRONG == 3 builds a probe that decides on the device whether a slice is empty: 1 + E syncs. */
 #include "host/variants.h"
@@ -34,8 +35,10 @@ static enum sc_status read_bounds(const struct sc_point *point, struct sc_error 
   for (uint32_t e = 0; e < point->experts; e++) {
     const int64_t end = m->host_bounds[e];
     if (end < start || end - start > (int64_t)point->tokens || (e + 1 == point->experts && end != n))
-      return sc_error_set(err, SC_ERR_INTERNAL, "the slice of expert %u ends at %lld after starting at %lld of %lld: the sort or "
-                          "its bounds are wrong; run --pass verify", e, (long long)end, (long long)start, (long long)n);
+      return sc_error_set(err, SC_ERR_INTERNAL,
+                          "the slice of expert %u ends at %lld after starting at %lld of %lld: the sort or "
+                          "its bounds are wrong; run --pass verify",
+                          e, (long long)end, (long long)start, (long long)n);
     start = end;
   }
   return SC_OK;
@@ -84,14 +87,15 @@ enum sc_status sc_layer_sorted(const struct sc_point *point, uint32_t layer, uin
     if (layer == 0)
       SC_TRY(device_says_empty(point, layer, e, &empty, err));
 #endif
-    SC_TRY(idle_read_backs(m, (uint32_t)((uint64_t)extra_syncs * (e + 1) / point->experts -
-                                         (uint64_t)extra_syncs * e / point->experts), err));
+    SC_TRY(idle_read_backs(
+        m, (uint32_t)((uint64_t)extra_syncs * (e + 1) / point->experts - (uint64_t)extra_syncs * e / point->experts),
+        err));
     if (!empty)
       SC_TRY(sc_layer_expert(point, layer, e, (uint64_t)(end - start), sc_model_row(m, m->expert_in, (uint64_t)start),
                              sc_model_row(m, m->expert_out, (uint64_t)start), false, err));
     sc_gpu_pop(m->gpu);
     start = end;
   }
-  return sc_launch_combine(m->gpu, s->dtype, m->expert_out, m->inverse, m->weights, sc_model_output(m, layer), point->tokens,
-                           s->top_k, s->hidden, err);
+  return sc_launch_combine(m->gpu, s->dtype, m->expert_out, m->inverse, m->weights, sc_model_output(m, layer),
+                           point->tokens, s->top_k, s->hidden, err);
 }

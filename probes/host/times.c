@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pass times: rounds of one ruler block and some forwards of every variant and control, so that whatever drifts drifts for
- * all of them alike. The host's clock; the device is idle before and after each forward. */
+ * Pass times: rounds of one ruler block and some forwards of every variant and control, so that whatever drifts drifts
+ * for all of them alike. The host's clock; the device is idle before and after each forward. */
 #include <stdlib.h>
 
 #include "host/passes.h"
@@ -50,9 +50,10 @@ static enum sc_status time_step(const struct sc_session *s, struct sc_control *c
   return end(s, start, samples, err);
 }
 
-/* The steps' totals are a third, two thirds and all of the masked loop's E + 2 * hit a layer, the one sync of sorted dispatch
- * included; the first step is sorted dispatch as it is. */
-static enum sc_status plan_controls(struct sc_session *s, struct sc_control *c, const uint32_t *hit, struct sc_error *err)
+/* The steps' totals are a third, two thirds and all of the masked loop's E + 2 * hit a layer, the one sync of sorted
+ * dispatch included; the first step is sorted dispatch as it is. */
+static enum sc_status plan_controls(struct sc_session *s, struct sc_control *c, const uint32_t *hit,
+                                    struct sc_error *err)
 {
   const uint32_t layers = s->model.layers;
   bool complete = sc_samples_reserve(&c->dense, s->options->repeats);
@@ -70,10 +71,7 @@ static enum sc_status plan_controls(struct sc_session *s, struct sc_control *c, 
   return complete ? SC_OK : sc_error_set(err, SC_ERR_NOMEM, "no host memory for the controls' samples");
 }
 
-static bool timed(const struct sc_result *r)
-{
-  return !r->skipped[0] && r->verified.ok;
-}
+static bool timed(const struct sc_result *r) { return !r->skipped[0] && r->verified.ok; }
 
 static enum sc_status warm_up(struct sc_session *s, struct sc_error *err)
 {

@@ -19,9 +19,9 @@ static bool enough_experts(const struct sc_point *point, char *reason, size_t si
 }
 
 const struct sc_variant sc_variants[] = {
-  {"masked", sc_layer_masked, enough_experts},
-  {"sorted", plain_sorted, enough_experts},
-  {NULL, NULL, NULL},
+    {"masked", sc_layer_masked, enough_experts},
+    {"sorted", plain_sorted, enough_experts},
+    {NULL, NULL, NULL},
 };
 const struct sc_variant *const sc_variant_masked = &sc_variants[0];
 
@@ -44,8 +44,10 @@ enum sc_status sc_variants_parse(const char *list, const struct sc_variant *chos
   for (const char *at = list; *at; at++)
     names += *at == ',';
   if (n != names)
-    return sc_error_set(err, SC_ERR_USAGE, "--variants: \"%s\" names an unknown variant, none, or one twice; known are masked "
-                        "and sorted", list);
+    return sc_error_set(err, SC_ERR_USAGE,
+                        "--variants: \"%s\" names an unknown variant, none, or one twice; known are masked "
+                        "and sorted",
+                        list);
   *count = n;
   return SC_OK;
 }

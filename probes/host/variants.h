@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The layers: one table of variants, and the controls. A variant is a function that enqueues one layer; a third joins by one
- * row of the table. */
+ * The layers: one table of variants, and the controls. A variant is a function that enqueues one layer; a third joins
+ * by one row of the table. */
 #ifndef SC_PROBE_VARIANTS_H
 #define SC_PROBE_VARIANTS_H
 
@@ -27,29 +27,32 @@ enum sc_status sc_variants_parse(const char *list, const struct sc_variant *chos
                                  struct sc_error *err) SC_NODISCARD;
 
 /* Enqueues every layer, inside `forward` and `layer:<i>`. The device may still be busy on return. */
-enum sc_status sc_forward(const struct sc_variant *variant, const struct sc_point *point, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_forward(const struct sc_variant *variant, const struct sc_point *point,
+                          struct sc_error *err) SC_NODISCARD;
 
 /* ---- controls ---- */
 /* top_k FFNs of the expert's shape over all tokens, no routing: the arithmetic of a layer and 0 syncs. */
 enum sc_status sc_forward_dense(const struct sc_point *point, struct sc_error *err) SC_NODISCARD;
 /* Sorted dispatch with extra[layer] idle 1-byte read-backs spread over the expert slots. */
-enum sc_status sc_forward_sorted_syncs(const struct sc_point *point, const uint32_t *extra, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_forward_sorted_syncs(const struct sc_point *point, const uint32_t *extra,
+                                       struct sc_error *err) SC_NODISCARD;
 
 /* ---- parts that variants share: layer.c ---- */
 /* Router GEMM, softmax, top-k, override, renormalisation: fills chosen (of that layer) and weights. */
 enum sc_status sc_layer_route(const struct sc_point *point, uint32_t layer, struct sc_error *err) SC_NODISCARD;
 /* out[rows][hidden] = expert(in[rows][hidden]). */
-enum sc_status sc_layer_expert(const struct sc_point *point, uint32_t layer, uint32_t expert, uint64_t rows, const void *in,
-                               void *out, bool accumulate, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_layer_expert(const struct sc_point *point, uint32_t layer, uint32_t expert, uint64_t rows,
+                               const void *in, void *out, bool accumulate, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_layer_masked(const struct sc_point *point, uint32_t layer, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_layer_sorted(const struct sc_point *point, uint32_t layer, uint32_t extra_syncs,
                                struct sc_error *err) SC_NODISCARD;
 
-/* How many experts of each layer received a token in the forward that ran last: hit[layers]. Copies; call it outside ranges. */
+/* How many experts of each layer received a token in the forward that ran last: hit[layers]. Copies; call it outside
+ * ranges. */
 enum sc_status sc_read_hits(const struct sc_point *point, uint32_t *hit, struct sc_error *err) SC_NODISCARD;
 
-/* Outputs of all layers: masked's are kept by the first, and whether the present ones equal them is told by the second. Outside
- * ranges; waits for the device. */
+/* Outputs of all layers: masked's are kept by the first, and whether the present ones equal them is told by the second.
+ * Outside ranges; waits for the device. */
 enum sc_status sc_keep_output(const struct sc_point *point, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_output_matches(const struct sc_point *point, bool *matches, struct sc_error *err) SC_NODISCARD;
 

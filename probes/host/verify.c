@@ -16,9 +16,10 @@ static enum sc_status verify_type(struct sc_gpu *gpu, const struct sc_options *o
       printf("skip   layer %s, %u experts: %s\n", r->variant->name, r->point.experts, r->skipped);
       continue;
     }
-    printf("%-6s layer %-18s %s, %u experts, top-%u, %s: error %.3g, cosine %.9f%s%s\n", r->verified.ok ? "ok" : "WRONG",
-           r->variant->name, sc_dtype_name(options->dtype), r->point.experts, options->top_k, options->activation_name->name,
-           r->verified.rel_error, r->verified.cosine, r->verified.ok ? "" : ": ", r->verified.reason);
+    printf("%-6s layer %-18s %s, %u experts, top-%u, %s: error %.3g, cosine %.9f%s%s\n",
+           r->verified.ok ? "ok" : "WRONG", r->variant->name, sc_dtype_name(options->dtype), r->point.experts,
+           options->top_k, options->activation_name->name, r->verified.rel_error, r->verified.cosine,
+           r->verified.ok ? "" : ": ", r->verified.reason);
   }
   if (status == SC_OK) {
     *ok = *ok && sc_session_verified(&session);

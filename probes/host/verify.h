@@ -6,13 +6,14 @@
 #include "host/variants.h"
 
 struct sc_verification {
-  bool ok, measured; /* measured: the output was compared, so that the two numbers below mean something */
+  bool ok, measured;        /* measured: the output was compared, so that the two numbers below mean something */
   double cosine, rel_error; /* of the layer's output; the worst of the layers looked at */
   char reason[256];         /* why not; empty when ok */
 };
 
-/* Runs `variant` on the first SC_VERIFY_TOKENS tokens, in the first and in the last layer, into poisoned memory, and compares
- * logits, choices, weights and output with the reference. A wrong result is no error: it is told in *result. */
+/* Runs `variant` on the first SC_VERIFY_TOKENS tokens, in the first and in the last layer, into poisoned memory, and
+ * compares logits, choices, weights and output with the reference. A wrong result is no error: it is told in *result.
+ */
 enum sc_status sc_verify_variant(const struct sc_variant *variant, const struct sc_model *model, uint32_t experts,
                                  struct sc_verification *result, struct sc_error *err) SC_NODISCARD;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every kernel against its reference, at sizes that reach past a warp, a block and a tile, and at sizes of one. Integer results
- * and single roundings must be exact; sums and exponentials must be close. Outputs are poisoned first. */
+ * Every kernel against its reference, at sizes that reach past a warp, a block and a tile, and at sizes of one. Integer
+ * results and single roundings must be exact; sums and exponentials must be close. Outputs are poisoned first. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,10 +17,7 @@ struct check {
   unsigned passed, failed;
 };
 
-static uint32_t random_bits(struct check *c)
-{
-  return sc_ref_hash(c->key, c->counter++);
-}
+static uint32_t random_bits(struct check *c) { return sc_ref_hash(c->key, c->counter++); }
 
 static float random_float(struct check *c, float scale)
 {
@@ -92,8 +89,8 @@ static double differing(const void *a, const void *b, size_t bytes)
 }
 
 /* Copies the result back and wants every byte of it. */
-static enum sc_status expect_exact(struct check *c, const char *name, const char *detail, const void *device, const void *expected,
-                                   size_t bytes, struct sc_error *err)
+static enum sc_status expect_exact(struct check *c, const char *name, const char *detail, const void *device,
+                                   const void *expected, size_t bytes, struct sc_error *err)
 {
   void *got = host_buffer(c, bytes, 1);
   if (got == NULL)
@@ -104,8 +101,8 @@ static enum sc_status expect_exact(struct check *c, const char *name, const char
   return SC_OK;
 }
 
-static enum sc_status expect_close(struct check *c, const char *name, const char *detail, enum sc_dtype dtype, const void *device,
-                                   const double *expected, size_t n, struct sc_error *err)
+static enum sc_status expect_close(struct check *c, const char *name, const char *detail, enum sc_dtype dtype,
+                                   const void *device, const double *expected, size_t n, struct sc_error *err)
 {
   void *got = host_buffer(c, n, sc_dtype_size(dtype));
   if (got == NULL)
@@ -215,7 +212,8 @@ static enum sc_status check_override(struct check *c, enum sc_route_mode mode, s
   SC_TRY(sc_launch_route_override(c->gpu, in, out_chosen, out_weights, ROWS, EXPERTS, K, mode, seed, 77, err));
   SC_TRY(expect_exact(c, sc_kernel_name(SC_K_ROUTE_OVERRIDE), sc_route_name(mode), out_chosen, chosen,
                       ROWS * K * sizeof *chosen, err));
-  return expect_exact(c, sc_kernel_name(SC_K_ROUTE_OVERRIDE), "weights", out_weights, weights, ROWS * K * sizeof *weights, err);
+  return expect_exact(c, sc_kernel_name(SC_K_ROUTE_OVERRIDE), "weights", out_weights, weights,
+                      ROWS * K * sizeof *weights, err);
 }
 
 static enum sc_status check_renormalize(struct check *c, struct sc_error *err)
@@ -281,7 +279,8 @@ static enum sc_status check_mask(struct check *c, size_t n, uint32_t one_in, str
   snprintf(detail, sizeof detail, "%d of %zu set", count, n);
   SC_TRY(expect_exact(c, sc_kernel_name(SC_K_MASK_ANY), detail, out_any, &any, 1, err));
   SC_TRY(expect_exact(c, sc_kernel_name(SC_K_MASK_COUNT), detail, out_count, &count, sizeof count, err));
-  return expect_exact(c, sc_kernel_name(SC_K_MASK_COMPACT), detail, out_positions, positions, n * sizeof *positions, err);
+  return expect_exact(c, sc_kernel_name(SC_K_MASK_COMPACT), detail, out_positions, positions, n * sizeof *positions,
+                      err);
 }
 
 static enum sc_status check_gather_weights(struct check *c, struct sc_error *err)
@@ -331,8 +330,7 @@ static enum sc_status check_activate(struct check *c, enum sc_dtype dtype, const
   if (!gate || !up || !expected)
     return no_memory(err);
   for (size_t i = 0; i < n; i++)
-    expected[i] =
-      sc_ref_activation(&act, (double)sc_ref_load(dtype, gate, i), (double)sc_ref_load(dtype, up, i));
+    expected[i] = sc_ref_activation(&act, (double)sc_ref_load(dtype, gate, i), (double)sc_ref_load(dtype, up, i));
   SC_TRY(device_buffer(c, gate, n * size, &in_gate, err));
   SC_TRY(device_buffer(c, up, n * size, &in_up, err));
   SC_TRY(device_buffer(c, NULL, n * size, &out, err));
@@ -346,7 +344,8 @@ static enum sc_status check_weighted_add(struct check *c, enum sc_dtype dtype, u
   enum { TOKENS = 211, N = 70 };
   const size_t size = sc_dtype_size(dtype), bytes = (size_t)TOKENS * hidden * size;
   char detail[64];
-  void *y = random_values(c, dtype, (size_t)TOKENS * hidden, 1.0f), *add = random_values(c, dtype, (size_t)N * hidden, 1.0f);
+  void *y = random_values(c, dtype, (size_t)TOKENS * hidden, 1.0f),
+       *add = random_values(c, dtype, (size_t)N * hidden, 1.0f);
   float *weights = random_values(c, SC_F32, N, 1.0f);
   int32_t *rows = host_buffer(c, N, sizeof *rows);
   void *out, *in, *in_rows, *in_weights;
@@ -400,7 +399,8 @@ static enum sc_status check_sort(struct check *c, size_t rows, uint32_t experts,
   return expect_exact(c, sc_kernel_name(SC_K_SEARCH_BOUNDS), detail, d_bounds, bounds, experts * sizeof *bounds, err);
 }
 
-static enum sc_status check_combine(struct check *c, enum sc_dtype dtype, uint32_t k, uint32_t hidden, struct sc_error *err)
+static enum sc_status check_combine(struct check *c, enum sc_dtype dtype, uint32_t k, uint32_t hidden,
+                                    struct sc_error *err)
 {
   enum { TOKENS = 150, EXPERTS = 16 };
   const size_t n = (size_t)TOKENS * k, size = sc_dtype_size(dtype), bytes = (size_t)TOKENS * hidden * size;
@@ -409,7 +409,8 @@ static enum sc_status check_combine(struct check *c, enum sc_dtype dtype, uint32
   int32_t *order = host_buffer(c, n, sizeof *order), *inverse = host_buffer(c, n, sizeof *inverse);
   uint32_t *hist = host_buffer(c, (size_t)sc_sort_tiles(n) * EXPERTS, sizeof *hist);
   uint32_t *offsets = host_buffer(c, (size_t)sc_sort_tiles(n) * EXPERTS, sizeof *offsets);
-  void *sorted_out = random_values(c, dtype, n * hidden, 1.0f), *expected = host_buffer(c, (size_t)TOKENS * hidden, size);
+  void *sorted_out = random_values(c, dtype, n * hidden, 1.0f),
+       *expected = host_buffer(c, (size_t)TOKENS * hidden, size);
   float *weights = random_values(c, SC_F32, n, 1.0f);
   void *in, *in_inverse, *in_weights, *out;
   if (!chosen || !keys || !order || !inverse || !hist || !offsets || !sorted_out || !expected || !weights)
@@ -440,8 +441,8 @@ static enum sc_status check_gemm(struct check *c, enum sc_dtype dtype, uint32_t 
   for (uint32_t r = 0; r < rows; r++)
     for (uint32_t o = 0; o < out; o++)
       for (uint32_t i = 0; i < in; i++)
-        expected[(size_t)r * out + o] += (double)sc_ref_load(dtype, x, (size_t)r * in + i) *
-          (double)sc_ref_load(dtype, w, (size_t)o * in + i);
+        expected[(size_t)r * out + o] +=
+            (double)sc_ref_load(dtype, x, (size_t)r * in + i) * (double)sc_ref_load(dtype, w, (size_t)o * in + i);
   SC_TRY(device_buffer(c, x, (size_t)rows * in * size, &d_x, err));
   SC_TRY(device_buffer(c, w, (size_t)out * in * size, &d_w, err));
   SC_TRY(device_buffer(c, NULL, n * size, &d_y, err));
@@ -488,12 +489,12 @@ static enum sc_status check_ruler_kernels(struct check *c, struct sc_error *err)
 }
 
 /* Runs one check and drops its buffers whatever came of it. */
-#define CHECK(call)                                                                                                     \
-  do {                                                                                                                  \
-    const enum sc_status check_status = (call);                                                                         \
-    release(c);                                                                                                         \
-    if (check_status != SC_OK)                                                                                          \
-      return check_status;                                                                                              \
+#define CHECK(call)                             \
+  do {                                          \
+    const enum sc_status check_status = (call); \
+    release(c);                                 \
+    if (check_status != SC_OK)                  \
+      return check_status;                      \
   } while (0)
 
 static enum sc_status check_routing(struct check *c, struct sc_error *err)
@@ -514,7 +515,7 @@ static enum sc_status check_routing(struct check *c, struct sc_error *err)
 static enum sc_status check_dispatch(struct check *c, struct sc_error *err)
 {
   static const size_t masks[] = {1, 31, 1023, 1025, 8192, 8193, 32773};
-  static const size_t sorts[][3] = {{1, 1, 1},    {7, 4, 1},     {4095, 4, 1},  {4096, 16, 1}, {4097, 8, 1},
+  static const size_t sorts[][3] = {{1, 1, 1},      {7, 4, 1},      {4095, 4, 1}, {4096, 16, 1}, {4097, 8, 1},
                                     {4096, 256, 8}, {999, 1024, 5}, {5000, 3, 2}, {9000, 128, 4}};
   CHECK(check_mask_equal(c, err));
   for (size_t i = 0; i < SC_COUNTOF(masks); i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A layer against the reference. The reference gets the device's own routing, since in bf16 a rounded logit moves a choice or
- * two in any run; the routing itself is checked apart: the logits against double, the choices against the logits in double,
- * the weights against the device's logits. */
+ * A layer against the reference. The reference gets the device's own routing, since in bf16 a rounded logit moves a
+ * choice or two in any run; the routing itself is checked apart: the logits against double, the choices against the
+ * logits in double, the weights against the device's logits. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,7 +44,8 @@ static enum sc_status evidence_alloc(struct evidence *e, const struct sc_model *
   e->device_logits = sc_calloc_array(logits, sizeof *e->device_logits);
   e->ref_weights = sc_calloc_array(choices, sizeof *e->ref_weights);
   e->ref_output = sc_calloc_array(outputs, sizeof *e->ref_output);
-  if (e->logits && e->output && e->chosen && e->weights && e->ref_logits && e->device_logits && e->ref_weights && e->ref_output)
+  if (e->logits && e->output && e->chosen && e->weights && e->ref_logits && e->device_logits && e->ref_weights &&
+      e->ref_output)
     return SC_OK;
   return sc_error_set(err, SC_ERR_NOMEM, "no host memory to verify a layer of %u experts", experts);
 }
@@ -77,8 +78,8 @@ static int descending(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* Each chosen expert's logit, in double, is hardly below the k-th best. Relative to the larger of that logit and the row's
- * root mean square: near zero a relative bound alone would ask for more digits than the type has. */
+/* Each chosen expert's logit, in double, is hardly below the k-th best. Relative to the larger of that logit and the
+ * row's root mean square: near zero a relative bound alone would ask for more digits than the type has. */
 static bool near_best(const struct evidence *e, uint32_t token, double *row, struct sc_verification *result)
 {
   const struct sc_shape *s = &e->shape;
@@ -92,8 +93,10 @@ static bool near_best(const struct evidence *e, uint32_t token, double *row, str
   for (uint32_t j = 0; j < s->top_k; j++) {
     const double logit = e->ref_logits[(size_t)token * s->experts + (uint32_t)e->chosen[token * s->top_k + j]];
     if (!(logit >= best - tolerance * scale)) {
-      snprintf(result->reason, sizeof result->reason, "layer %u, token %u: the router chose expert %d with logit %.6g, the %u. "
-               "best is %.6g", e->layer, token, e->chosen[token * s->top_k + j], logit, s->top_k, best);
+      snprintf(result->reason, sizeof result->reason,
+               "layer %u, token %u: the router chose expert %d with logit %.6g, the %u. "
+               "best is %.6g",
+               e->layer, token, e->chosen[token * s->top_k + j], logit, s->top_k, best);
       return false;
     }
   }
@@ -108,8 +111,9 @@ static bool choices_valid(const struct evidence *e, uint32_t token, struct sc_ve
     for (uint32_t i = 0; i < j; i++)
       bad = bad || chosen[i] == chosen[j];
     if (bad) {
-      snprintf(result->reason, sizeof result->reason, "layer %u, token %u: choice %u is expert %d, out of range or chosen twice",
-               e->layer, token, j, chosen[j]);
+      snprintf(result->reason, sizeof result->reason,
+               "layer %u, token %u: choice %u is expert %d, out of range or chosen twice", e->layer, token, j,
+               chosen[j]);
       return false;
     }
   }
@@ -117,7 +121,8 @@ static bool choices_valid(const struct evidence *e, uint32_t token, struct sc_ve
 }
 
 /* An overridden routing is exact. */
-static bool override_exact(const struct evidence *e, const struct sc_model *m, int32_t *expected, struct sc_verification *result)
+static bool override_exact(const struct evidence *e, const struct sc_model *m, int32_t *expected,
+                           struct sc_verification *result)
 {
   const struct sc_shape *s = &e->shape;
   const size_t choices = (size_t)SC_VERIFY_TOKENS * s->top_k;
@@ -132,7 +137,8 @@ static bool override_exact(const struct evidence *e, const struct sc_model *m, i
   free(probs);
   free(weights);
   if (!equal)
-    snprintf(result->reason, sizeof result->reason, "layer %u: the overridden choices are not the reference's", e->layer);
+    snprintf(result->reason, sizeof result->reason, "layer %u: the overridden choices are not the reference's",
+             e->layer);
   return equal;
 }
 
@@ -142,8 +148,9 @@ static bool routing_ok(struct evidence *e, const struct sc_model *m, struct sc_v
   const size_t logits = (size_t)SC_VERIFY_TOKENS * s->experts, choices = (size_t)SC_VERIFY_TOKENS * s->top_k;
   const struct sc_difference logit_difference = sc_ref_difference(s->dtype, e->logits, e->ref_logits, logits);
   if (!sc_ref_close(s->dtype, &logit_difference)) {
-    snprintf(result->reason, sizeof result->reason, "layer %u: router logits differ from the reference by %.3g (cosine %.6f)",
-             e->layer, logit_difference.rel_error, logit_difference.cosine);
+    snprintf(result->reason, sizeof result->reason,
+             "layer %u: router logits differ from the reference by %.3g (cosine %.6f)", e->layer,
+             logit_difference.rel_error, logit_difference.cosine);
     return false;
   }
   double *row = sc_calloc_array(s->experts, sizeof *row);
@@ -164,14 +171,16 @@ static bool routing_ok(struct evidence *e, const struct sc_model *m, struct sc_v
   sc_ref_weights(s, e->device_logits, SC_VERIFY_TOKENS, e->chosen, e->ref_weights);
   const struct sc_difference weight_difference = sc_ref_difference(SC_F32, e->weights, e->ref_weights, choices);
   if (!sc_ref_close(SC_F32, &weight_difference)) {
-    snprintf(result->reason, sizeof result->reason, "layer %u: routing weights differ from the reference by %.3g (cosine %.6f)",
-             e->layer, weight_difference.rel_error, weight_difference.cosine);
+    snprintf(result->reason, sizeof result->reason,
+             "layer %u: routing weights differ from the reference by %.3g (cosine %.6f)", e->layer,
+             weight_difference.rel_error, weight_difference.cosine);
     return false;
   }
   return true;
 }
 
-static enum sc_status judge(struct evidence *e, const struct sc_model *m, struct sc_verification *result, struct sc_error *err)
+static enum sc_status judge(struct evidence *e, const struct sc_model *m, struct sc_verification *result,
+                            struct sc_error *err)
 {
   const struct sc_shape *s = &e->shape;
   SC_TRY(sc_ref_logits(s, e->layer, SC_VERIFY_TOKENS, e->ref_logits, err));
@@ -181,14 +190,14 @@ static enum sc_status judge(struct evidence *e, const struct sc_model *m, struct
   }
   SC_TRY(sc_ref_layer(s, e->layer, SC_VERIFY_TOKENS, e->chosen, e->weights, e->ref_output, err));
   const struct sc_difference difference =
-    sc_ref_difference(s->dtype, e->output, e->ref_output, (uint64_t)SC_VERIFY_TOKENS * s->hidden);
+      sc_ref_difference(s->dtype, e->output, e->ref_output, (uint64_t)SC_VERIFY_TOKENS * s->hidden);
   result->measured = true;
   result->cosine = fmin(result->cosine, difference.cosine);
   result->rel_error = fmax(result->rel_error, difference.rel_error);
   if (!sc_ref_close(s->dtype, &difference)) {
     result->ok = false;
-    snprintf(result->reason, sizeof result->reason, "layer %u: output differs from the reference by %.3g (cosine %.6f)", e->layer,
-             difference.rel_error, difference.cosine);
+    snprintf(result->reason, sizeof result->reason, "layer %u: output differs from the reference by %.3g (cosine %.6f)",
+             e->layer, difference.rel_error, difference.cosine);
   }
   return SC_OK;
 }

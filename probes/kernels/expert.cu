@@ -34,10 +34,11 @@ extern "C" __global__ void sc_gather_rows_bf16(const bf16 *x, const int32_t *pos
   gather_rows(x, positions, out, n, divisor, hidden);
 }
 
-/* limit is +inf when the activation has none; up is not read by SC_ACT_RELU2. out may be gate. A NaN stays a NaN: a value
- * that was never written must not come out as a plausible number. */
+/* limit is +inf when the activation has none; up is not read by SC_ACT_RELU2. out may be gate. A NaN stays a NaN: a
+ * value that was never written must not come out as a plausible number. */
 template <typename T>
-__device__ void activate(const T *gate, const T *up, T *out, uint64_t n, uint32_t kind, float alpha, float beta, float limit)
+__device__ void activate(const T *gate, const T *up, T *out, uint64_t n, uint32_t kind, float alpha, float beta,
+                         float limit)
 {
   for (uint64_t i = grid_first(); i < n; i += grid_step()) {
     float g = to_float(gate[i]), result;

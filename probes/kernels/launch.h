@@ -11,8 +11,8 @@ enum {
   SC_SORT_ITEMS = 8,
   SC_SORT_TILE = SC_SORT_BLOCK * SC_SORT_ITEMS,
   SC_WARP = 32,
-  SC_MAX_GRID = 65536,    /* more blocks than this loop instead */
-  SC_MAX_EXPERTS = 1024,  /* one thread of an SC_BLOCK_SINGLE block each */
+  SC_MAX_GRID = 65536,   /* more blocks than this loop instead */
+  SC_MAX_EXPERTS = 1024, /* one thread of an SC_BLOCK_SINGLE block each */
   SC_MAX_TOP_K = 64,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The masked loop's small kernels: what `topk_idx == i`, any, nonzero and a boolean-mask index do on the device. Those that
- * need the whole mask run in one block: masks are short, and a second kernel would be one more launch. */
+ * The masked loop's small kernels: what `topk_idx == i`, any, nonzero and a boolean-mask index do on the device. Those
+ * that need the whole mask run in one block: masks are short, and a second kernel would be one more launch. */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
 
@@ -33,7 +33,8 @@ extern "C" __global__ void sc_mask_rows(const uint8_t *mask, uint8_t *rows, uint
   }
 }
 
-extern "C" __global__ void __launch_bounds__(SC_BLOCK_SINGLE) sc_mask_count(const uint8_t *mask, int32_t *count, uint64_t n)
+extern "C" __global__ void __launch_bounds__(SC_BLOCK_SINGLE)
+    sc_mask_count(const uint8_t *mask, int32_t *count, uint64_t n)
 {
   using Reduce = cub::BlockReduce<int32_t, SC_BLOCK_SINGLE>;
   __shared__ typename Reduce::TempStorage temp;
@@ -46,8 +47,8 @@ extern "C" __global__ void __launch_bounds__(SC_BLOCK_SINGLE) sc_mask_count(cons
 }
 
 /* Positions of the set bytes, ascending. */
-extern "C" __global__ void __launch_bounds__(SC_BLOCK_SINGLE) sc_mask_compact(const uint8_t *mask, int32_t *positions,
-                                                                              uint64_t n)
+extern "C" __global__ void __launch_bounds__(SC_BLOCK_SINGLE)
+    sc_mask_compact(const uint8_t *mask, int32_t *positions, uint64_t n)
 {
   using Scan = cub::BlockScan<int32_t, SC_BLOCK_SINGLE>;
   __shared__ typename Scan::TempStorage temp;
@@ -77,7 +78,8 @@ extern "C" __global__ void sc_gather_weights(const float *weights, const int32_t
 /* y[rows[i]] += weight * expert output: both operations rounded to T, as PyTorch's two kernels do, and never contracted
  * into one, so that sorted dispatch (sc_combine) arrives at the same bits. Rows are distinct. */
 template <typename T>
-__device__ void weighted_add(T *y, const T *expert_out, const int32_t *rows, const float *weights, uint64_t n, uint32_t hidden)
+__device__ void weighted_add(T *y, const T *expert_out, const int32_t *rows, const float *weights, uint64_t n,
+                             uint32_t hidden)
 {
   for (uint64_t i = blockIdx.x; i < n; i += gridDim.x) {
     T *out = y + (uint64_t)rows[i] * hidden;
@@ -90,14 +92,14 @@ __device__ void weighted_add(T *y, const T *expert_out, const int32_t *rows, con
   }
 }
 
-extern "C" __global__ void sc_weighted_add_f32(float *y, const float *expert_out, const int32_t *rows, const float *weights,
-                                               uint64_t n, uint32_t hidden)
+extern "C" __global__ void sc_weighted_add_f32(float *y, const float *expert_out, const int32_t *rows,
+                                               const float *weights, uint64_t n, uint32_t hidden)
 {
   weighted_add(y, expert_out, rows, weights, n, hidden);
 }
 
-extern "C" __global__ void sc_weighted_add_bf16(bf16 *y, const bf16 *expert_out, const int32_t *rows, const float *weights,
-                                                uint64_t n, uint32_t hidden)
+extern "C" __global__ void sc_weighted_add_bf16(bf16 *y, const bf16 *expert_out, const int32_t *rows,
+                                                const float *weights, uint64_t n, uint32_t hidden)
 {
   weighted_add(y, expert_out, rows, weights, n, hidden);
 }

@@ -4,8 +4,7 @@
 #include "random.cuh"
 
 /* Uniform in [-scale, scale): 24 random bits, exact up to the one multiplication by scale. */
-template <typename T>
-__device__ void fill(T *out, uint64_t count, uint64_t seed, uint64_t stream, float scale)
+template <typename T> __device__ void fill(T *out, uint64_t count, uint64_t seed, uint64_t stream, float scale)
 {
   const uint64_t key = stream_key(seed, stream);
   for (uint64_t i = grid_first(); i < count; i += grid_step()) {

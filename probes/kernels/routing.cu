@@ -8,8 +8,7 @@
 __device__ __forceinline__ uint64_t warp_first() { return grid_first() / SC_WARP; }
 __device__ __forceinline__ uint64_t warp_step() { return grid_step() / SC_WARP; }
 
-template <typename T>
-__device__ void softmax(const T *logits, float *probs, uint64_t rows, uint32_t experts)
+template <typename T> __device__ void softmax(const T *logits, float *probs, uint64_t rows, uint32_t experts)
 {
   const uint32_t lane = threadIdx.x % SC_WARP;
   for (uint64_t row = warp_first(); row < rows; row += warp_step()) {
@@ -40,9 +39,9 @@ extern "C" __global__ void sc_softmax_bf16(const bf16 *logits, float *probs, uin
   softmax(logits, probs, rows, experts);
 }
 
-/* The k most probable experts of each row, best first, the lower index first among equals. Each round looks for the best
- * candidate strictly behind the one chosen before, so that no mask of chosen experts is needed; a NaN counts as -inf,
- * which keeps every index in range whatever the logits were. */
+/* The k most probable experts of each row, best first, the lower index first among equals. Each round looks for the
+ * best candidate strictly behind the one chosen before, so that no mask of chosen experts is needed; a NaN counts as
+ * -inf, which keeps every index in range whatever the logits were. */
 extern "C" __global__ void sc_topk(const float *probs, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts,
                                    uint32_t k)
 {
@@ -83,10 +82,11 @@ extern "C" __global__ void sc_topk(const float *probs, int32_t *chosen, float *w
   }
 }
 
-/* Replaces the choice. uniform: every expert equally likely; skewed: expert j with probability 2^-(j+1), the last one takes
- * the rest; one-expert: the same k experts for all tokens. Further choices are the next experts, cyclically. */
+/* Replaces the choice. uniform: every expert equally likely; skewed: expert j with probability 2^-(j+1), the last one
+ * takes the rest; one-expert: the same k experts for all tokens. Further choices are the next experts, cyclically. */
 extern "C" __global__ void sc_route_override(const float *probs, int32_t *chosen, float *weights, uint64_t rows,
-                                             uint32_t experts, uint32_t k, uint32_t mode, uint64_t seed, uint64_t stream)
+                                             uint32_t experts, uint32_t k, uint32_t mode, uint64_t seed,
+                                             uint64_t stream)
 {
   const uint64_t key = stream_key(seed, stream);
   for (uint64_t row = grid_first(); row < rows; row += grid_step()) {

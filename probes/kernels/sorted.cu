@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sorted dispatch: a stable counting sort of the choices by expert (tile histograms, their scan, a scatter that ranks each
- * key inside its tile), the bounds of each expert's slice, and the combination of the results. */
+ * Sorted dispatch: a stable counting sort of the choices by expert (tile histograms, their scan, a scatter that ranks
+ * each key inside its tile), the bounds of each expert's slice, and the combination of the results. */
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_scan.cuh>
 
 #include "common.cuh"
 
 /* hist[tile][expert], one block a tile. */
-extern "C" __global__ void __launch_bounds__(SC_SORT_BLOCK) sc_sort_histogram(const int32_t *chosen, uint32_t *hist, uint64_t n,
-                                                                              uint32_t experts)
+extern "C" __global__ void __launch_bounds__(SC_SORT_BLOCK)
+    sc_sort_histogram(const int32_t *chosen, uint32_t *hist, uint64_t n, uint32_t experts)
 {
   __shared__ uint32_t counts[SC_MAX_EXPERTS];
   for (uint32_t e = threadIdx.x; e < experts; e += SC_SORT_BLOCK)
@@ -23,8 +23,8 @@ extern "C" __global__ void __launch_bounds__(SC_SORT_BLOCK) sc_sort_histogram(co
 }
 
 /* offsets[tile][expert]: where that tile's first key of that expert goes. One block, one thread an expert. */
-extern "C" __global__ void __launch_bounds__(SC_BLOCK_SINGLE) sc_sort_offsets(const uint32_t *hist, uint32_t *offsets,
-                                                                              uint32_t tiles, uint32_t experts)
+extern "C" __global__ void __launch_bounds__(SC_BLOCK_SINGLE)
+    sc_sort_offsets(const uint32_t *hist, uint32_t *offsets, uint32_t tiles, uint32_t experts)
 {
   using Scan = cub::BlockScan<uint32_t, SC_BLOCK_SINGLE>;
   __shared__ typename Scan::TempStorage temp;
@@ -42,9 +42,9 @@ extern "C" __global__ void __launch_bounds__(SC_BLOCK_SINGLE) sc_sort_offsets(co
 }
 
 /* keys: the sorted experts; order: which choice stands there; inverse: where each choice went. */
-extern "C" __global__ void __launch_bounds__(SC_SORT_BLOCK) sc_sort_scatter(const int32_t *chosen, const uint32_t *offsets,
-                                                                            int32_t *keys, int32_t *order, int32_t *inverse,
-                                                                            uint64_t n, uint32_t experts)
+extern "C" __global__ void __launch_bounds__(SC_SORT_BLOCK)
+    sc_sort_scatter(const int32_t *chosen, const uint32_t *offsets, int32_t *keys, int32_t *order, int32_t *inverse,
+                    uint64_t n, uint32_t experts)
 {
   using Sort = cub::BlockRadixSort<uint32_t, SC_SORT_BLOCK, SC_SORT_ITEMS, uint32_t>;
   __shared__ typename Sort::TempStorage temp;
@@ -96,11 +96,11 @@ extern "C" __global__ void sc_search_bounds(const int32_t *keys, int64_t *bounds
   }
 }
 
-/* y[t] = sum over its k choices, in ascending order of their places in the sorted list, that is of their experts: the order
- * and the roundings of the masked loop (sc_weighted_add). */
+/* y[t] = sum over its k choices, in ascending order of their places in the sorted list, that is of their experts: the
+ * order and the roundings of the masked loop (sc_weighted_add). */
 template <typename T>
-__device__ void combine(const T *sorted_out, const int32_t *inverse, const float *weights, T *y, uint64_t rows, uint32_t k,
-                        uint32_t hidden)
+__device__ void combine(const T *sorted_out, const int32_t *inverse, const float *weights, T *y, uint64_t rows,
+                        uint32_t k, uint32_t hidden)
 {
   __shared__ int32_t place[SC_MAX_TOP_K];
   __shared__ float weight[SC_MAX_TOP_K];
@@ -126,14 +126,14 @@ __device__ void combine(const T *sorted_out, const int32_t *inverse, const float
   }
 }
 
-extern "C" __global__ void sc_combine_f32(const float *sorted_out, const int32_t *inverse, const float *weights, float *y,
-                                          uint64_t rows, uint32_t k, uint32_t hidden)
+extern "C" __global__ void sc_combine_f32(const float *sorted_out, const int32_t *inverse, const float *weights,
+                                          float *y, uint64_t rows, uint32_t k, uint32_t hidden)
 {
   combine(sorted_out, inverse, weights, y, rows, k, hidden);
 }
 
-extern "C" __global__ void sc_combine_bf16(const bf16 *sorted_out, const int32_t *inverse, const float *weights, bf16 *y,
-                                           uint64_t rows, uint32_t k, uint32_t hidden)
+extern "C" __global__ void sc_combine_bf16(const bf16 *sorted_out, const int32_t *inverse, const float *weights,
+                                           bf16 *y, uint64_t rows, uint32_t k, uint32_t hidden)
 {
   combine(sorted_out, inverse, weights, y, rows, k, hidden);
 }

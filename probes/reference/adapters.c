@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The reference operations as the simulated device's kernels: what cudaLaunchKernel was given, unpacked. The grid is ignored:
- * each operation covers all of its n elements, as the kernel's grid-stride loop does. A test compares arg_bytes with the
- * parameters in the compiled kernels. */
+ * The reference operations as the simulated device's kernels: what cudaLaunchKernel was given, unpacked. The grid is
+ * ignored: each operation covers all of its n elements, as the kernel's grid-stride loop does. A test compares
+ * arg_bytes with the parameters in the compiled kernels. */
 #include "reference/reference.h"
 #include "reference/simcuda_kernels.h"
 
 #define VALUE(type, i) (*(type const *)args[i])
 #define POINTER(type, i) VALUE(type *, i)
-#define KERNEL(name)                                                                                                    \
+#define KERNEL(name) \
   static void name(const unsigned grid[3], const unsigned block[3], size_t shared_bytes, void *const *args)
 #define UNUSED_SHAPE ((void)grid, (void)block, (void)shared_bytes)
 
@@ -46,8 +46,8 @@ KERNEL(route_override)
 {
   UNUSED_SHAPE;
   sc_ref_route_override(POINTER(const float, 0), POINTER(int32_t, 1), POINTER(float, 2), VALUE(uint64_t, 3),
-                        VALUE(uint32_t, 4), VALUE(uint32_t, 5), (enum sc_route_mode)VALUE(uint32_t, 6), VALUE(uint64_t, 7),
-                        VALUE(uint64_t, 8));
+                        VALUE(uint32_t, 4), VALUE(uint32_t, 5), (enum sc_route_mode)VALUE(uint32_t, 6),
+                        VALUE(uint64_t, 7), VALUE(uint64_t, 8));
 }
 
 KERNEL(renormalize)
@@ -112,7 +112,8 @@ KERNEL(gather_rows_bf16)
 
 static void activate(enum sc_dtype dtype, void *const *args)
 {
-  const struct sc_activation act = {(enum sc_act_kind)VALUE(uint32_t, 4), VALUE(float, 5), VALUE(float, 6), VALUE(float, 7)};
+  const struct sc_activation act = {(enum sc_act_kind)VALUE(uint32_t, 4), VALUE(float, 5), VALUE(float, 6),
+                                    VALUE(float, 7)};
   sc_ref_activate(dtype, POINTER(const void, 0), POINTER(const void, 1), POINTER(void, 2), VALUE(uint64_t, 3), &act);
 }
 
@@ -130,8 +131,8 @@ KERNEL(activate_bf16)
 
 static void weighted_add(enum sc_dtype dtype, void *const *args)
 {
-  sc_ref_weighted_add(dtype, POINTER(void, 0), POINTER(const void, 1), POINTER(const int32_t, 2), POINTER(const float, 3),
-                      VALUE(uint64_t, 4), VALUE(uint32_t, 5));
+  sc_ref_weighted_add(dtype, POINTER(void, 0), POINTER(const void, 1), POINTER(const int32_t, 2),
+                      POINTER(const float, 3), VALUE(uint64_t, 4), VALUE(uint32_t, 5));
 }
 
 KERNEL(weighted_add_f32)
@@ -204,37 +205,38 @@ KERNEL(write_flag)
 KERNEL(compare)
 {
   UNUSED_SHAPE;
-  *POINTER(unsigned long long, 2) += sc_ref_compare(POINTER(const uint16_t, 0), POINTER(const uint16_t, 1), VALUE(uint64_t, 3));
+  *POINTER(unsigned long long, 2) +=
+      sc_ref_compare(POINTER(const uint16_t, 0), POINTER(const uint16_t, 1), VALUE(uint64_t, 3));
 }
 
 __attribute__((visibility("default"))) const struct simcuda_kernel simcuda_kernels[] = {
-  {"sc_fill_f32", fill_f32, 5, {8, 8, 8, 8, 4}},
-  {"sc_fill_bf16", fill_bf16, 5, {8, 8, 8, 8, 4}},
-  {"sc_softmax_f32", softmax_f32, 4, {8, 8, 8, 4}},
-  {"sc_softmax_bf16", softmax_bf16, 4, {8, 8, 8, 4}},
-  {"sc_topk", topk, 6, {8, 8, 8, 8, 4, 4}},
-  {"sc_route_override", route_override, 9, {8, 8, 8, 8, 4, 4, 4, 8, 8}},
-  {"sc_renormalize", renormalize, 3, {8, 8, 4}},
-  {"sc_mask_equal", mask_equal, 4, {8, 8, 8, 4}},
-  {"sc_mask_any", mask_any, 3, {8, 8, 8}},
-  {"sc_mask_rows", mask_rows, 4, {8, 8, 8, 4}},
-  {"sc_mask_count", mask_count, 3, {8, 8, 8}},
-  {"sc_mask_compact", mask_compact, 3, {8, 8, 8}},
-  {"sc_gather_weights", gather_weights, 4, {8, 8, 8, 8}},
-  {"sc_gather_rows_f32", gather_rows_f32, 6, {8, 8, 8, 8, 4, 4}},
-  {"sc_gather_rows_bf16", gather_rows_bf16, 6, {8, 8, 8, 8, 4, 4}},
-  {"sc_activate_f32", activate_f32, 8, {8, 8, 8, 8, 4, 4, 4, 4}},
-  {"sc_activate_bf16", activate_bf16, 8, {8, 8, 8, 8, 4, 4, 4, 4}},
-  {"sc_weighted_add_f32", weighted_add_f32, 6, {8, 8, 8, 8, 8, 4}},
-  {"sc_weighted_add_bf16", weighted_add_bf16, 6, {8, 8, 8, 8, 8, 4}},
-  {"sc_sort_histogram", sort_histogram, 4, {8, 8, 8, 4}},
-  {"sc_sort_offsets", sort_offsets, 4, {8, 8, 4, 4}},
-  {"sc_sort_scatter", sort_scatter, 7, {8, 8, 8, 8, 8, 8, 4}},
-  {"sc_search_bounds", search_bounds, 4, {8, 8, 8, 4}},
-  {"sc_combine_f32", combine_f32, 7, {8, 8, 8, 8, 8, 4, 4}},
-  {"sc_combine_bf16", combine_bf16, 7, {8, 8, 8, 8, 8, 4, 4}},
-  {"sc_tiny", tiny, 1, {8}},
-  {"sc_write_flag", write_flag, 2, {8, 4}},
-  {"sc_compare", compare, 4, {8, 8, 8, 8}},
-  {NULL, NULL, 0, {0}},
+    {"sc_fill_f32", fill_f32, 5, {8, 8, 8, 8, 4}},
+    {"sc_fill_bf16", fill_bf16, 5, {8, 8, 8, 8, 4}},
+    {"sc_softmax_f32", softmax_f32, 4, {8, 8, 8, 4}},
+    {"sc_softmax_bf16", softmax_bf16, 4, {8, 8, 8, 4}},
+    {"sc_topk", topk, 6, {8, 8, 8, 8, 4, 4}},
+    {"sc_route_override", route_override, 9, {8, 8, 8, 8, 4, 4, 4, 8, 8}},
+    {"sc_renormalize", renormalize, 3, {8, 8, 4}},
+    {"sc_mask_equal", mask_equal, 4, {8, 8, 8, 4}},
+    {"sc_mask_any", mask_any, 3, {8, 8, 8}},
+    {"sc_mask_rows", mask_rows, 4, {8, 8, 8, 4}},
+    {"sc_mask_count", mask_count, 3, {8, 8, 8}},
+    {"sc_mask_compact", mask_compact, 3, {8, 8, 8}},
+    {"sc_gather_weights", gather_weights, 4, {8, 8, 8, 8}},
+    {"sc_gather_rows_f32", gather_rows_f32, 6, {8, 8, 8, 8, 4, 4}},
+    {"sc_gather_rows_bf16", gather_rows_bf16, 6, {8, 8, 8, 8, 4, 4}},
+    {"sc_activate_f32", activate_f32, 8, {8, 8, 8, 8, 4, 4, 4, 4}},
+    {"sc_activate_bf16", activate_bf16, 8, {8, 8, 8, 8, 4, 4, 4, 4}},
+    {"sc_weighted_add_f32", weighted_add_f32, 6, {8, 8, 8, 8, 8, 4}},
+    {"sc_weighted_add_bf16", weighted_add_bf16, 6, {8, 8, 8, 8, 8, 4}},
+    {"sc_sort_histogram", sort_histogram, 4, {8, 8, 8, 4}},
+    {"sc_sort_offsets", sort_offsets, 4, {8, 8, 4, 4}},
+    {"sc_sort_scatter", sort_scatter, 7, {8, 8, 8, 8, 8, 8, 4}},
+    {"sc_search_bounds", search_bounds, 4, {8, 8, 8, 4}},
+    {"sc_combine_f32", combine_f32, 7, {8, 8, 8, 8, 8, 4, 4}},
+    {"sc_combine_bf16", combine_bf16, 7, {8, 8, 8, 8, 8, 4, 4}},
+    {"sc_tiny", tiny, 1, {8}},
+    {"sc_write_flag", write_flag, 2, {8, 4}},
+    {"sc_compare", compare, 4, {8, 8, 8, 8}},
+    {NULL, NULL, 0, {0}},
 };

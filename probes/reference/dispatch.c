@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Masks, compaction, gathering, the stable sort by expert and the two ways of adding up contributions. Exact, but for the
- * additions, which round as the kernels do. */
+ * Masks, compaction, gathering, the stable sort by expert and the two ways of adding up contributions. Exact, but for
+ * the additions, which round as the kernels do. */
 #include "reference/reference.h"
 
 void sc_ref_mask_equal(const int32_t *chosen, uint8_t *mask, uint64_t n, int32_t expert)
@@ -45,8 +45,8 @@ void sc_ref_gather_weights(const float *weights, const int32_t *positions, float
     out[i] = weights[positions[i]];
 }
 
-void sc_ref_gather_rows(enum sc_dtype dtype, const void *x, const int32_t *positions, void *out, uint64_t n, uint32_t divisor,
-                        uint32_t hidden)
+void sc_ref_gather_rows(enum sc_dtype dtype, const void *x, const int32_t *positions, void *out, uint64_t n,
+                        uint32_t divisor, uint32_t hidden)
 {
   const size_t row_bytes = (size_t)hidden * sc_dtype_size(dtype);
   for (uint64_t i = 0; i < n; i++)
@@ -79,8 +79,8 @@ static void add_scaled(enum sc_dtype dtype, void *out, uint64_t out_row, const v
     add_scaled_bf16((uint16_t *)out + out_row * hidden, (const uint16_t *)in + in_row * hidden, weight, hidden);
 }
 
-void sc_ref_weighted_add(enum sc_dtype dtype, void *y, const void *expert_out, const int32_t *rows, const float *weights,
-                         uint64_t n, uint32_t hidden)
+void sc_ref_weighted_add(enum sc_dtype dtype, void *y, const void *expert_out, const int32_t *rows,
+                         const float *weights, uint64_t n, uint32_t hidden)
 {
   for (uint64_t i = 0; i < n; i++)
     add_scaled(dtype, y, (uint32_t)rows[i], expert_out, i, weights[i], hidden);
@@ -104,8 +104,8 @@ void sc_ref_sort_offsets(const uint32_t *hist, uint32_t *offsets, uint32_t tiles
     }
 }
 
-void sc_ref_sort_scatter(const int32_t *chosen, const uint32_t *offsets, int32_t *keys, int32_t *order, int32_t *inverse,
-                         uint64_t n, uint32_t experts)
+void sc_ref_sort_scatter(const int32_t *chosen, const uint32_t *offsets, int32_t *keys, int32_t *order,
+                         int32_t *inverse, uint64_t n, uint32_t experts)
 {
   uint32_t next[SC_MAX_EXPERTS];
   for (uint64_t i = 0; i < n; i++) {

@@ -2,14 +2,14 @@
  * Expert activations: the table of names, the oracle in double, and the float loop that the simulated device runs. */
 #include "reference/reference.h"
 
-/* Names and values as vLLM's MoEActivation has them. swigluoai hard-codes gpt-oss's constants there; swigluoai_uninterleave
- * takes them from the model, and is plain SwiGLU while none are given. */
+/* Names and values as vLLM's MoEActivation has them. swigluoai hard-codes gpt-oss's constants there;
+ * swigluoai_uninterleave takes them from the model, and is plain SwiGLU while none are given. */
 const struct sc_activation_name sc_activation_names[] = {
-  {"silu", true, {SC_ACT_GATED, 1.0f, 0.0f, INFINITY}},
-  {"swigluoai", true, {SC_ACT_GATED, 1.702f, 1.0f, 7.0f}},
-  {"swigluoai_uninterleave", true, {SC_ACT_GATED, 1.0f, 0.0f, INFINITY}},
-  {"relu2_no_mul", false, {SC_ACT_RELU2, 1.0f, 0.0f, INFINITY}},
-  {NULL, false, {SC_ACT_GATED, 0.0f, 0.0f, 0.0f}},
+    {"silu", true, {SC_ACT_GATED, 1.0f, 0.0f, INFINITY}},
+    {"swigluoai", true, {SC_ACT_GATED, 1.702f, 1.0f, 7.0f}},
+    {"swigluoai_uninterleave", true, {SC_ACT_GATED, 1.0f, 0.0f, INFINITY}},
+    {"relu2_no_mul", false, {SC_ACT_RELU2, 1.0f, 0.0f, INFINITY}},
+    {NULL, false, {SC_ACT_GATED, 0.0f, 0.0f, 0.0f}},
 };
 
 double sc_ref_activation(const struct sc_activation *act, double gate, double up)
@@ -22,8 +22,9 @@ double sc_ref_activation(const struct sc_activation *act, double gate, double up
   return (u + (double)act->beta) * g / (1.0 + exp(-(double)act->alpha * g));
 }
 
-/* exp in float, about 1 ulp, without a call, so that the loop around it vectorises (glibc's would not without -ffast-math).
- * x = n ln2 + r; exp(r) by Cephes' polynomial; 2^n through the exponent bits in two halves, since n reaches -150. */
+/* exp in float, about 1 ulp, without a call, so that the loop around it vectorises (glibc's would not without
+ * -ffast-math). x = n ln2 + r; exp(r) by Cephes' polynomial; 2^n through the exponent bits in two halves, since n
+ * reaches -150. */
 static inline float fast_exp(float x)
 {
   const float clamped = x > 88.7f ? 88.7f : x < -103.0f ? -103.0f : x;

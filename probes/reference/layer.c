@@ -4,25 +4,20 @@
 
 #include "reference/reference.h"
 
-uint64_t sc_ref_stream(uint32_t layer, enum sc_matrix matrix)
-{
-  return (uint64_t)layer * 8 + (uint64_t)matrix;
-}
+uint64_t sc_ref_stream(uint32_t layer, enum sc_matrix matrix) { return (uint64_t)layer * 8 + (uint64_t)matrix; }
 
-float sc_ref_scale(uint32_t columns)
-{
-  return (float)sqrt(3.0 / columns);
-}
+float sc_ref_scale(uint32_t columns) { return (float)sqrt(3.0 / columns); }
 
 /* Rows first .. of a matrix with `columns` columns, as floats that the dtype holds. */
-static void matrix_row(const struct sc_shape *shape, uint32_t layer, enum sc_matrix matrix, uint64_t row, uint32_t columns,
-                       float *out)
+static void matrix_row(const struct sc_shape *shape, uint32_t layer, enum sc_matrix matrix, uint64_t row,
+                       uint32_t columns, float *out)
 {
-  sc_ref_uniform(shape->dtype, out, row * columns, columns, shape->seed, sc_ref_stream(layer, matrix), sc_ref_scale(columns));
+  sc_ref_uniform(shape->dtype, out, row * columns, columns, shape->seed, sc_ref_stream(layer, matrix),
+                 sc_ref_scale(columns));
 }
 
-/* The input is the same for every layer: without the norms and the attention between them, chained MoE layers drift to zero or
- * to infinity. Unit variance: sqrt(3) times a uniform number. */
+/* The input is the same for every layer: without the norms and the attention between them, chained MoE layers drift to
+ * zero or to infinity. Unit variance: sqrt(3) times a uniform number. */
 static void input_rows(const struct sc_shape *shape, uint32_t tokens, float *out)
 {
   sc_ref_uniform(shape->dtype, out, 0, (uint64_t)tokens * shape->hidden, shape->seed, sc_ref_stream(0, SC_MATRIX_INPUT),
@@ -55,8 +50,9 @@ static double dot_double(const float *a, const double *b, uint32_t n)
 
 static enum sc_status out_of_memory(struct sc_error *err)
 {
-  return sc_error_set(err, SC_ERR_NOMEM, "the CPU reference of the layer needs more memory than this host gives; "
-                                         "choose a smaller --hidden or --intermediate");
+  return sc_error_set(err, SC_ERR_NOMEM,
+                      "the CPU reference of the layer needs more memory than this host gives; "
+                      "choose a smaller --hidden or --intermediate");
 }
 
 enum sc_status sc_ref_logits(const struct sc_shape *shape, uint32_t layer, uint32_t tokens, double *logits,
@@ -80,7 +76,8 @@ enum sc_status sc_ref_logits(const struct sc_shape *shape, uint32_t layer, uint3
   return SC_OK;
 }
 
-void sc_ref_weights(const struct sc_shape *shape, const double *logits, uint32_t tokens, const int32_t *chosen, double *weights)
+void sc_ref_weights(const struct sc_shape *shape, const double *logits, uint32_t tokens, const int32_t *chosen,
+                    double *weights)
 {
   for (uint32_t t = 0; t < tokens; t++) {
     const double *in = logits + (size_t)t * shape->experts;
@@ -129,7 +126,7 @@ static void up_range(void *ctx, uint64_t first, uint64_t last)
       const float *x = job->x + (size_t)(job->picks[p] / shape->top_k) * shape->hidden;
       const double up = shape->gated ? dot(up_row, x, shape->hidden) : 0.0;
       job->hidden_act[(size_t)p * shape->intermediate + i] =
-        sc_ref_activation(&shape->activation, dot(gate_row, x, shape->hidden), up);
+          sc_ref_activation(&shape->activation, dot(gate_row, x, shape->hidden), up);
     }
   }
   free(rows);
@@ -148,8 +145,9 @@ static void down_range(void *ctx, uint64_t first, uint64_t last)
     matrix_row(shape, job->layer, SC_MATRIX_DOWN, job->expert * shape->hidden + c, shape->intermediate, row);
     for (uint32_t p = 0; p < job->pick_count; p++) {
       const size_t token = job->picks[p] / shape->top_k;
-      job->y[token * shape->hidden + c] += (double)job->weights[job->picks[p]] *
-        dot_double(row, job->hidden_act + (size_t)p * shape->intermediate, shape->intermediate);
+      job->y[token * shape->hidden + c] +=
+          (double)job->weights[job->picks[p]] *
+          dot_double(row, job->hidden_act + (size_t)p * shape->intermediate, shape->intermediate);
     }
   }
   free(row);
@@ -176,8 +174,15 @@ enum sc_status sc_ref_layer(const struct sc_shape *shape, uint32_t layer, uint32
         picks[count++] = (uint32_t)i;
     if (count == 0)
       continue;
-    struct expert_job job = {.shape = shape, .x = x, .weights = weights, .picks = picks, .hidden_act = hidden_act, .y = y,
-                             .expert = e, .layer = layer, .pick_count = count};
+    struct expert_job job = {.shape = shape,
+                             .x = x,
+                             .weights = weights,
+                             .picks = picks,
+                             .hidden_act = hidden_act,
+                             .y = y,
+                             .expert = e,
+                             .layer = layer,
+                             .pick_count = count};
     sc_ref_parallel(shape->intermediate, up_range, &job);
     sc_ref_parallel(shape->hidden, down_range, &job);
     if (job.failed) {
@@ -214,7 +219,8 @@ struct sc_difference sc_ref_difference(enum sc_dtype dtype, const void *out, con
   return difference;
 }
 
-/* At a relative error r the cosine is at least 1 - r^2 / 2 or so; its own bound catches what a norm cannot, a zero output. */
+/* At a relative error r the cosine is at least 1 - r^2 / 2 or so; its own bound catches what a norm cannot, a zero
+ * output. */
 bool sc_ref_close(enum sc_dtype dtype, const struct sc_difference *difference)
 {
   const double error_bound = dtype == SC_F32 ? 1e-5 : 1e-2, cosine_bound = dtype == SC_F32 ? 0.999999 : 0.9999;

@@ -17,10 +17,7 @@ static inline uint32_t mix32(uint32_t x)
   return x ^ (x >> 16);
 }
 
-uint64_t sc_ref_stream_key(uint64_t seed, uint64_t stream)
-{
-  return mix64(seed ^ mix64(stream));
-}
+uint64_t sc_ref_stream_key(uint64_t seed, uint64_t stream) { return mix64(seed ^ mix64(stream)); }
 
 static inline uint32_t hash_parts(uint32_t low, uint32_t key_low, uint32_t high)
 {
@@ -32,10 +29,7 @@ static inline uint32_t hash_high(uint64_t key, uint64_t i)
   return (uint32_t)(key >> 32) ^ ((uint32_t)(i >> 32) * UINT32_C(0x9e3779b9));
 }
 
-uint32_t sc_ref_hash(uint64_t key, uint64_t i)
-{
-  return hash_parts((uint32_t)i, (uint32_t)key, hash_high(key, i));
-}
+uint32_t sc_ref_hash(uint64_t key, uint64_t i) { return hash_parts((uint32_t)i, (uint32_t)key, hash_high(key, i)); }
 
 /* 24 random bits as a float in [-1, 1), exactly, times scale. */
 static inline float uniform(uint32_t hash, float scale)
@@ -50,7 +44,8 @@ static void uniform_stretch(float *out, uint32_t first, uint32_t count, uint32_t
     out[i] = uniform(hash_parts(first + i, key_low, high), scale);
 }
 
-void sc_ref_uniform(enum sc_dtype dtype, float *out, uint64_t first, uint64_t count, uint64_t seed, uint64_t stream, float scale)
+void sc_ref_uniform(enum sc_dtype dtype, float *out, uint64_t first, uint64_t count, uint64_t seed, uint64_t stream,
+                    float scale)
 {
   const uint64_t key = sc_ref_stream_key(seed, stream);
   for (uint64_t done = 0; done < count;) {

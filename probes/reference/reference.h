@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * reference: every kernel's operation on the CPU. Two readers: `--pass verify`, for which it is the oracle, and the simulated
- * device, whose kernels these are (adapters.c). No CUDA. Buffers are dense and row-major; a `dtype` buffer holds float or
- * bf16 bit patterns. Nothing here fails except the functions that return a status: they allocate. */
+ * reference: every kernel's operation on the CPU. Two readers: `--pass verify`, for which it is the oracle, and the
+ * simulated device, whose kernels these are (adapters.c). No CUDA. Buffers are dense and row-major; a `dtype` buffer
+ * holds float or bf16 bit patterns. Nothing here fails except the functions that return a status: they allocate. */
 #ifndef SC_PROBE_REFERENCE_H
 #define SC_PROBE_REFERENCE_H
 
@@ -17,10 +17,7 @@
 /* ---- number types ---- */
 enum sc_dtype { SC_F32, SC_BF16 };
 
-static inline size_t sc_dtype_size(enum sc_dtype dtype)
-{
-  return dtype == SC_F32 ? 4 : 2;
-}
+static inline size_t sc_dtype_size(enum sc_dtype dtype) { return dtype == SC_F32 ? 4 : 2; }
 
 static inline float sc_ref_from_bf16(uint16_t bits)
 {
@@ -56,14 +53,15 @@ static inline void sc_ref_store(enum sc_dtype dtype, void *data, uint64_t i, flo
 uint64_t sc_ref_stream_key(uint64_t seed, uint64_t stream);
 uint32_t sc_ref_hash(uint64_t key, uint64_t i);
 /* Elements first .. first+count-1 of the stream, as the dtype holds them; as floats, and as they lie in memory. */
-void sc_ref_uniform(enum sc_dtype dtype, float *out, uint64_t first, uint64_t count, uint64_t seed, uint64_t stream, float scale);
+void sc_ref_uniform(enum sc_dtype dtype, float *out, uint64_t first, uint64_t count, uint64_t seed, uint64_t stream,
+                    float scale);
 void sc_ref_fill(enum sc_dtype dtype, void *out, uint64_t count, uint64_t seed, uint64_t stream, float scale);
 
 /* ---- routing: routing.c ---- */
 void sc_ref_softmax(enum sc_dtype dtype, const void *logits, float *probs, uint64_t rows, uint32_t experts);
 void sc_ref_topk(const float *probs, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts, uint32_t k);
-void sc_ref_route_override(const float *probs, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts, uint32_t k,
-                           enum sc_route_mode mode, uint64_t seed, uint64_t stream);
+void sc_ref_route_override(const float *probs, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts,
+                           uint32_t k, enum sc_route_mode mode, uint64_t seed, uint64_t stream);
 void sc_ref_renormalize(float *weights, uint64_t rows, uint32_t k);
 
 /* ---- dispatch: dispatch.c ---- */
@@ -73,15 +71,15 @@ void sc_ref_mask_rows(const uint8_t *mask, uint8_t *rows, uint64_t row_count, ui
 int32_t sc_ref_mask_count(const uint8_t *mask, uint64_t n);
 void sc_ref_mask_compact(const uint8_t *mask, int32_t *positions, uint64_t n);
 void sc_ref_gather_weights(const float *weights, const int32_t *positions, float *out, uint64_t n);
-void sc_ref_gather_rows(enum sc_dtype dtype, const void *x, const int32_t *positions, void *out, uint64_t n, uint32_t divisor,
-                        uint32_t hidden);
-void sc_ref_weighted_add(enum sc_dtype dtype, void *y, const void *expert_out, const int32_t *rows, const float *weights,
-                         uint64_t n, uint32_t hidden);
+void sc_ref_gather_rows(enum sc_dtype dtype, const void *x, const int32_t *positions, void *out, uint64_t n,
+                        uint32_t divisor, uint32_t hidden);
+void sc_ref_weighted_add(enum sc_dtype dtype, void *y, const void *expert_out, const int32_t *rows,
+                         const float *weights, uint64_t n, uint32_t hidden);
 void sc_ref_sort_histogram(const int32_t *chosen, uint32_t *hist, uint64_t n, uint32_t experts);
 void sc_ref_sort_offsets(const uint32_t *hist, uint32_t *offsets, uint32_t tiles, uint32_t experts);
 /* Stable, tile by tile as the kernel: offsets is read, not written. */
-void sc_ref_sort_scatter(const int32_t *chosen, const uint32_t *offsets, int32_t *keys, int32_t *order, int32_t *inverse,
-                         uint64_t n, uint32_t experts);
+void sc_ref_sort_scatter(const int32_t *chosen, const uint32_t *offsets, int32_t *keys, int32_t *order,
+                         int32_t *inverse, uint64_t n, uint32_t experts);
 void sc_ref_search_bounds(const int32_t *keys, int64_t *bounds, uint64_t n, uint32_t experts);
 void sc_ref_combine(enum sc_dtype dtype, const void *sorted_out, const int32_t *inverse, const float *weights, void *y,
                     uint64_t rows, uint32_t k, uint32_t hidden);
@@ -105,8 +103,8 @@ void sc_ref_activate(enum sc_dtype dtype, const void *gate, const void *up, void
                      const struct sc_activation *act);
 
 /* ---- the layer: layer.c ---- */
-/* Which stream of random numbers fills what: a function of layer and matrix alone, and an expert's place in a matrix does not
- * depend on how many experts there are. */
+/* Which stream of random numbers fills what: a function of layer and matrix alone, and an expert's place in a matrix
+ * does not depend on how many experts there are. */
 enum sc_matrix { SC_MATRIX_INPUT, SC_MATRIX_ROUTER, SC_MATRIX_GATE, SC_MATRIX_UP, SC_MATRIX_DOWN, SC_MATRIX_ROUTING };
 uint64_t sc_ref_stream(uint32_t layer, enum sc_matrix matrix);
 
@@ -124,7 +122,8 @@ float sc_ref_scale(uint32_t columns);
 enum sc_status sc_ref_logits(const struct sc_shape *shape, uint32_t layer, uint32_t tokens, double *logits,
                              struct sc_error *err) SC_NODISCARD;
 /* weights[tokens][top_k] for given choices: softmax of the given logits, renormalised if the shape says so. */
-void sc_ref_weights(const struct sc_shape *shape, const double *logits, uint32_t tokens, const int32_t *chosen, double *weights);
+void sc_ref_weights(const struct sc_shape *shape, const double *logits, uint32_t tokens, const int32_t *chosen,
+                    double *weights);
 /* y[tokens][hidden] in double, for given choices and weights. Uses every processor. */
 enum sc_status sc_ref_layer(const struct sc_shape *shape, uint32_t layer, uint32_t tokens, const int32_t *chosen,
                             const float *weights, double *y, struct sc_error *err) SC_NODISCARD;
@@ -139,8 +138,8 @@ struct sc_difference sc_ref_difference(enum sc_dtype dtype, const void *out, con
 bool sc_ref_close(enum sc_dtype dtype, const struct sc_difference *difference);
 
 /* ---- threads: parallel.c ---- */
-/* Calls body(ctx, first, last) on ranges that cover 0 .. n-1, on every processor; on this thread alone when no other can be
- * started. */
+/* Calls body(ctx, first, last) on ranges that cover 0 .. n-1, on every processor; on this thread alone when no other
+ * can be started. */
 void sc_ref_parallel(uint64_t n, void (*body)(void *ctx, uint64_t first, uint64_t last), void *ctx);
 
 #endif

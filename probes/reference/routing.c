@@ -42,8 +42,8 @@ void sc_ref_topk(const float *probs, int32_t *chosen, float *weights, uint64_t r
   }
 }
 
-void sc_ref_route_override(const float *probs, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts, uint32_t k,
-                           enum sc_route_mode mode, uint64_t seed, uint64_t stream)
+void sc_ref_route_override(const float *probs, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts,
+                           uint32_t k, enum sc_route_mode mode, uint64_t seed, uint64_t stream)
 {
   const uint64_t key = sc_ref_stream_key(seed, stream);
   for (uint64_t row = 0; row < rows; row++) {

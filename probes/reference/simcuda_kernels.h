@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one symbol that synccount-probe exports. An ABI shared with src/simcuda, which repeats this struct and finds the table by
- * dlsym: change both or neither. `run` gets what cudaLaunchKernel got; args[i] points at argument i, of arg_bytes[i] bytes. */
+ * The one symbol that synccount-probe exports. An ABI shared with src/simcuda, which repeats this struct and finds the
+ * table by dlsym: change both or neither. `run` gets what cudaLaunchKernel got; args[i] points at argument i, of
+ * arg_bytes[i] bytes. */
 #ifndef SC_PROBE_SIMCUDA_KERNELS_H
 #define SC_PROBE_SIMCUDA_KERNELS_H
 

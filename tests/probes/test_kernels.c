@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The compiled kernels and the table that stands in for them: every kernel is in both, with the same parameters, and the
- * fatbin holds code for every target asked for. Reads the PTX and the fatbin that the build made: no GPU is needed. */
+ * The compiled kernels and the table that stands in for them: every kernel is in both, with the same parameters, and
+ * the fatbin holds code for every target asked for. Reads the PTX and the fatbin that the build made: no GPU is needed.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,8 +75,8 @@ static void table_has_every_kernel_with_its_parameters(void **state)
   free(ptx);
 }
 
-/* The fatbin's container: a header of 16 bytes, then entries with kind (1 PTX, 2 machine code), their header's size, the
- * payload's size, and the compute capability times ten at byte 28. */
+/* The fatbin's container: a header of 16 bytes, then entries with kind (1 PTX, 2 machine code), their header's size,
+ * the payload's size, and the compute capability times ten at byte 28. */
 struct target {
   unsigned kind, capability;
 };
@@ -133,8 +134,8 @@ static void fatbin_holds_every_target_and_ptx_of_the_newest(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(table_has_every_kernel_with_its_parameters),
-    cmocka_unit_test(fatbin_holds_every_target_and_ptx_of_the_newest),
+      cmocka_unit_test(table_has_every_kernel_with_its_parameters),
+      cmocka_unit_test(fatbin_holds_every_target_and_ptx_of_the_newest),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

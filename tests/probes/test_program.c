@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * synccount-probe as a program: its options, its exports, and on the simulated device its passes and what they count. */
+ * synccount-probe as a program: its options, its exports, and on the simulated device its passes and what they count.
+ */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -49,34 +50,34 @@ static void a_bad_option_is_named_with_what_it_takes(void **state)
   static const struct {
     const char *options, *needle;
   } cases[] = {
-    {"", "--pass is missing"},
-    {"--pass fast", "--pass: \"fast\" is not one of times counts ruler verify"},
-    {"--pass times --hidden 0", "--hidden: \"0\" is not a number from 1"},
-    {"--pass times --hidden -4", "--hidden: \"-4\""},
-    {"--pass times --layers 99999999999999999999", "--layers: \"99999999999999999999\""},
-    {"--pass times --experts 4,,8", "--experts"},
-    {"--pass times --experts 5000", "--experts"},
-    {"--pass times --tokens 0", "--tokens"},
-    {"--pass times --tokens 4000000 --top-k 8", "--tokens 4000000 times --top-k 8"},
-    {"--pass times --top-k 65", "--top-k: \"65\""},
-    {"--pass times --dtype fp16", "--dtype: \"fp16\" is not one of fp32 bf16"},
-    {"--pass times --activation gelu9", "--activation: \"gelu9\" is not silu"},
-    {"--pass times --activation relu2_no_mul --limit 7", "relu2_no_mul takes no"},
-    {"--pass times --limit nan", "--limit: \"nan\""},
-    {"--pass times --limit -1", "--limit: \"-1\" is not above 0"},
-    {"--pass times --alpha 1e30", "--alpha: \"1e30\""},
-    {"--pass times --renormalize 2", "--renormalize: \"2\""},
-    {"--pass times --routing random", "--routing: \"random\" is not one of router uniform skewed one-expert"},
-    {"--pass times --seed 9223372036854775808", "--seed: \"9223372036854775808\""},
-    {"--pass times --variants masked,fused", "--variants: \"masked,fused\""},
-    {"--pass times --variants masked,masked", "--variants: \"masked,masked\""},
-    {"--pass times --variants ''", "--variants: \"\""},
-    {"--pass times --layers 9 --model-layers 8", "--layers 9 is more than the 8"},
-    {"--pass times --samples 5 --blocks 12", "--samples 5 is less than the 12"},
-    {"--pass times --bogus", "--bogus is not an option"},
-    {"--pass times --layers", "--layers needs a value"},
-    {"--pass times --progress=yes", "--progress=yes"},
-    {"--pass times extra", "\"extra\" is not an option"},
+      {"", "--pass is missing"},
+      {"--pass fast", "--pass: \"fast\" is not one of times counts ruler verify"},
+      {"--pass times --hidden 0", "--hidden: \"0\" is not a number from 1"},
+      {"--pass times --hidden -4", "--hidden: \"-4\""},
+      {"--pass times --layers 99999999999999999999", "--layers: \"99999999999999999999\""},
+      {"--pass times --experts 4,,8", "--experts"},
+      {"--pass times --experts 5000", "--experts"},
+      {"--pass times --tokens 0", "--tokens"},
+      {"--pass times --tokens 4000000 --top-k 8", "--tokens 4000000 times --top-k 8"},
+      {"--pass times --top-k 65", "--top-k: \"65\""},
+      {"--pass times --dtype fp16", "--dtype: \"fp16\" is not one of fp32 bf16"},
+      {"--pass times --activation gelu9", "--activation: \"gelu9\" is not silu"},
+      {"--pass times --activation relu2_no_mul --limit 7", "relu2_no_mul takes no"},
+      {"--pass times --limit nan", "--limit: \"nan\""},
+      {"--pass times --limit -1", "--limit: \"-1\" is not above 0"},
+      {"--pass times --alpha 1e30", "--alpha: \"1e30\""},
+      {"--pass times --renormalize 2", "--renormalize: \"2\""},
+      {"--pass times --routing random", "--routing: \"random\" is not one of router uniform skewed one-expert"},
+      {"--pass times --seed 9223372036854775808", "--seed: \"9223372036854775808\""},
+      {"--pass times --variants masked,fused", "--variants: \"masked,fused\""},
+      {"--pass times --variants masked,masked", "--variants: \"masked,masked\""},
+      {"--pass times --variants ''", "--variants: \"\""},
+      {"--pass times --layers 9 --model-layers 8", "--layers 9 is more than the 8"},
+      {"--pass times --samples 5 --blocks 12", "--samples 5 is less than the 12"},
+      {"--pass times --bogus", "--bogus is not an option"},
+      {"--pass times --layers", "--layers needs a value"},
+      {"--pass times --progress=yes", "--progress=yes"},
+      {"--pass times extra", "\"extra\" is not an option"},
   };
   for (size_t i = 0; i < SC_COUNTOF(cases); i++) {
     char *text;
@@ -88,7 +89,8 @@ static void a_bad_option_is_named_with_what_it_takes(void **state)
 static void help_lists_every_option_and_succeeds(void **state)
 {
   (void)state;
-  static const char *const options[] = {"--pass", "--experts", "--fit-layers", "--warmup", "--routing", "--output", "Exit status"};
+  static const char *const options[] = {"--pass",    "--experts", "--fit-layers", "--warmup",
+                                        "--routing", "--output",  "Exit status"};
   for (size_t i = 0; i < SC_COUNTOF(options); i++) {
     char *text;
     const int status = run(&text, "%s --help", PROBE);
@@ -157,9 +159,9 @@ static void verify_passes_in_both_types(void **state)
 {
   (void)state;
   static const char *const options[] = {
-    "--hidden 64 --intermediate 96 --experts 4,16 --top-k 2",
-    "--hidden 68 --intermediate 50 --experts 8 --activation relu2_no_mul --routing skewed --renormalize 0",
-    "--hidden 61 --intermediate 33 --experts 5 --top-k 5 --activation swigluoai --routing uniform",
+      "--hidden 64 --intermediate 96 --experts 4,16 --top-k 2",
+      "--hidden 68 --intermediate 50 --experts 8 --activation relu2_no_mul --routing skewed --renormalize 0",
+      "--hidden 61 --intermediate 33 --experts 5 --top-k 5 --activation swigluoai --routing uniform",
   };
   for (size_t i = 0; i < SC_COUNTOF(options); i++) {
     char *text;
@@ -180,7 +182,8 @@ static void verify_takes_a_fresh_seed_unless_one_is_given(void **state)
   assert_string_not_equal(first, second);
   free(first);
   free(second);
-  assert_int_equal(run(&first, SIMULATED "%s --verify --hidden 16 --intermediate 16 --experts 2 --seed 7 | head -1", PROBE), 0);
+  assert_int_equal(
+      run(&first, SIMULATED "%s --verify --hidden 16 --intermediate 16 --experts 2 --seed 7 | head -1", PROBE), 0);
   assert_string_equal(first, "seed 7 (repeat with --seed)\n");
   free(first);
 }
@@ -189,8 +192,9 @@ static void a_wrong_result_is_not_verified_and_not_timed(void **state)
 {
   (void)state;
   char *text;
-  json_t *json = document(WRONG "swapped-gate",
-                          "--pass times --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 40 --samples 24", 1);
+  json_t *json =
+      document(WRONG "swapped-gate",
+               "--pass times --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 40 --samples 24", 1);
   size_t i;
   json_t *item, *runs = json_object_get(json, "runs");
   assert_int_equal(json_array_size(runs), 2);
@@ -204,7 +208,8 @@ static void a_wrong_result_is_not_verified_and_not_timed(void **state)
   }
   assert_int_equal(json_array_size(json_object_get(json, "controls")), 0);
   json_decref(json);
-  const int status = run(&text, SIMULATED "%s --verify --hidden 32 --intermediate 48 --experts 4 2>&1", WRONG "swapped-gate");
+  const int status =
+      run(&text, SIMULATED "%s --verify --hidden 32 --intermediate 48 --experts 4 2>&1", WRONG "swapped-gate");
   assert_non_null(strstr(text, "\nWRONG  layer masked"));
   expect(1, "NOT VERIFIED", status, text);
 }
@@ -212,10 +217,14 @@ static void a_wrong_result_is_not_verified_and_not_timed(void **state)
 static void times_document_holds_what_the_protocol_says(void **state)
 {
   (void)state;
-  static const char *const methods[] = {"launch+readback", "launch", "readback", "memcpy-pageable", "memcpy-pinned",
-                                        "stream-sync-idle", "event-spin", "event-block", "mapped-spin"};
-  json_t *json = document(PROBE, "--pass times --layers 3 --hidden 32 --intermediate 48 --experts 4,8 --tokens 1,90 --samples 130 "
-                          "--blocks 13 --repeats 7 --warmup 1", 0);
+  static const char *const methods[] = {"launch+readback", "launch",        "readback",
+                                        "memcpy-pageable", "memcpy-pinned", "stream-sync-idle",
+                                        "event-spin",      "event-block",   "mapped-spin"};
+  json_t *json =
+      document(PROBE,
+               "--pass times --layers 3 --hidden 32 --intermediate 48 --experts 4,8 --tokens 1,90 --samples 130 "
+               "--blocks 13 --repeats 7 --warmup 1",
+               0);
   json_t *item, *list, *number;
   size_t i, j;
   json_array_foreach(json_object_get(json, "ruler"), i, item)
@@ -249,8 +258,11 @@ static void times_document_holds_what_the_protocol_says(void **state)
 static void control_steps_divide_the_masked_count(void **state)
 {
   (void)state;
-  json_t *json = document(PROBE, "--pass times --layers 3 --hidden 32 --intermediate 48 --experts 4 --tokens 1,90 --samples 24 "
-                          "--repeats 3 --warmup 0", 0);
+  json_t *json =
+      document(PROBE,
+               "--pass times --layers 3 --hidden 32 --intermediate 48 --experts 4 --tokens 1,90 --samples 24 "
+               "--repeats 3 --warmup 0",
+               0);
   static const json_int_t expected[2][4] = {{3, 6, 12, 18}, {3, 12, 24, 36}};
   json_t *item, *step;
   size_t i, j;
@@ -277,7 +289,8 @@ static void rows_that_are_not_aligned_are_not_comparable(void **state)
   for (size_t i = 0; i < 4; i++) {
     char options[256];
     const bool aligned = i % 2 == 1;
-    snprintf(options, sizeof options, "--pass counts --layers 1 --intermediate 48 --experts 4 --tokens 30 %s", shapes[i / 2][i % 2]);
+    snprintf(options, sizeof options, "--pass counts --layers 1 --intermediate 48 --experts 4 --tokens 30 %s",
+             shapes[i / 2][i % 2]);
     json_t *json = document(PROBE, options, 0);
     json_t *sorted = json_array_get(json_object_get(json, "runs"), 1);
     assert_int_equal(json_is_null(json_object_get(sorted, "not_comparable")), aligned);
@@ -290,7 +303,8 @@ static void a_point_with_too_few_experts_is_skipped_with_the_reason(void **state
 {
   (void)state;
   char *text;
-  json_t *json = document(PROBE, "--pass counts --layers 1 --hidden 32 --intermediate 48 --experts 2,4 --tokens 30 --top-k 3", 0);
+  json_t *json =
+      document(PROBE, "--pass counts --layers 1 --hidden 32 --intermediate 48 --experts 2,4 --tokens 30 --top-k 3", 0);
   assert_int_equal(json_array_size(json_object_get(json, "runs")), 2);
   json_t *skipped = json_array_get(json_object_get(json, "skipped"), 0);
   assert_int_equal(json_integer_value(json_object_get(skipped, "experts")), 2);
@@ -305,16 +319,22 @@ static void too_much_memory_is_refused_with_what_would_fit(void **state)
   (void)state;
   char *text;
   /* 100 layers of 1 GiB: some fit, all do not */
-  int status = run(&text, SIMULATED "SIMCUDA_MEMORY=8G %s --pass counts --layers 100 --hidden 4096 --intermediate 4096 --experts 5 "
-                   "--tokens 16 2>&1", PROBE);
+  int status =
+      run(&text,
+          SIMULATED "SIMCUDA_MEMORY=8G %s --pass counts --layers 100 --hidden 4096 --intermediate 4096 --experts 5 "
+                    "--tokens 16 2>&1",
+          PROBE);
   assert_non_null(strstr(text, "need "));
   expect(3, "reduce --layers to ", status, text);
-  status = run(&text, SIMULATED "%s --pass counts --layers 2 --hidden 200000 --intermediate 200000 --experts 1024 2>&1", PROBE);
+  status = run(&text, SIMULATED "%s --pass counts --layers 2 --hidden 200000 --intermediate 200000 --experts 1024 2>&1",
+               PROBE);
   expect(3, "not even one layer fits", status, text);
   /* a layer's three matrices are 12 MiB; cuBLAS's workspace takes 32 of the device's 200 */
   assert_int_equal(setenv("SIMCUDA_MEMORY", "200M", 1), 0);
-  json_t *json = document(PROBE, "--pass counts --layers 100 --model-layers 128 --hidden 512 --intermediate 512 --experts 4 "
-                          "--tokens 16 --forwards 1 --warmup 0 --fit-layers 1", 0);
+  json_t *json = document(PROBE,
+                          "--pass counts --layers 100 --model-layers 128 --hidden 512 --intermediate 512 --experts 4 "
+                          "--tokens 16 --forwards 1 --warmup 0 --fit-layers 1",
+                          0);
   unsetenv("SIMCUDA_MEMORY");
   json_t *only = json_array_get(json_object_get(json, "runs"), 0);
   assert_in_range(json_integer_value(json_object_get(only, "layers")), 10, 13);
@@ -335,7 +355,7 @@ static void an_unwritable_document_is_an_error(void **state)
   (void)state;
   char *text;
   const int status =
-    run(&text, SIMULATED "%s --pass ruler --samples 12 --output %s/no/such/folder/x.json 2>&1", PROBE, folder);
+      run(&text, SIMULATED "%s --pass ruler --samples 12 --output %s/no/such/folder/x.json 2>&1", PROBE, folder);
   expect(3, "cannot create", status, text);
 }
 
@@ -344,15 +364,35 @@ static void every_failing_call_is_named(void **state)
 {
   (void)state;
   static const char *const calls[] = {
-    "cudaGetDeviceCount", "cudaSetDevice", "cudaStreamCreateWithFlags", "cudaLibraryLoadData", "cudaMalloc", "cudaMemGetInfo",
-    "cudaMemsetAsync", "cudaHostAlloc", "cudaStreamSynchronize", "cudaMemcpyAsync", "cudaMemcpy", "cudaMemset",
-    "cudaHostGetDevicePointer", "cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventSynchronize",
-    "cudaGetDeviceProperties", "cudaDeviceGetPCIBusId", "cudaDriverGetVersion", "cudaRuntimeGetVersion", "cudaGetDeviceFlags",
+      "cudaGetDeviceCount",
+      "cudaSetDevice",
+      "cudaStreamCreateWithFlags",
+      "cudaLibraryLoadData",
+      "cudaMalloc",
+      "cudaMemGetInfo",
+      "cudaMemsetAsync",
+      "cudaHostAlloc",
+      "cudaStreamSynchronize",
+      "cudaMemcpyAsync",
+      "cudaMemcpy",
+      "cudaMemset",
+      "cudaHostGetDevicePointer",
+      "cudaEventCreateWithFlags",
+      "cudaEventRecord",
+      "cudaEventSynchronize",
+      "cudaGetDeviceProperties",
+      "cudaDeviceGetPCIBusId",
+      "cudaDriverGetVersion",
+      "cudaRuntimeGetVersion",
+      "cudaGetDeviceFlags",
   };
   for (size_t i = 0; i < SC_COUNTOF(calls); i++) {
     char *text;
-    const int status = run(&text, "SIMCUDA_FAIL=%s=719@1 " SIMULATED "%s --pass times --layers 1 --hidden 32 --intermediate 48 "
-                           "--experts 4 --tokens 30 --samples 12 --repeats 1 --output %s/failed.json 2>&1", calls[i], PROBE, folder);
+    const int status =
+        run(&text,
+            "SIMCUDA_FAIL=%s=719@1 " SIMULATED "%s --pass times --layers 1 --hidden 32 --intermediate 48 "
+            "--experts 4 --tokens 30 --samples 12 --repeats 1 --output %s/failed.json 2>&1",
+            calls[i], PROBE, folder);
     if (strstr(text, "failed at ") == NULL || strchr(text, ';') == NULL)
       fail_msg("%s: %s", calls[i], text);
     expect(3, calls[i], status, text);
@@ -363,19 +403,25 @@ static void a_failing_launch_names_the_kernel(void **state)
 {
   (void)state;
   char *text;
-  const int status = run(&text, "SIMCUDA_FAIL=cudaLaunchKernel=719@1 " SIMULATED "%s --pass counts --layers 1 --hidden 32 "
-                         "--intermediate 48 --experts 4 --tokens 30 2>&1", PROBE);
+  const int status = run(&text,
+                         "SIMCUDA_FAIL=cudaLaunchKernel=719@1 " SIMULATED "%s --pass counts --layers 1 --hidden 32 "
+                         "--intermediate 48 --experts 4 --tokens 30 2>&1",
+                         PROBE);
   expect(3, "sc_fill_f32 failed at ", status, text);
 }
 
-/* Wherever the device disappears, the probe ends with status 3. (Nothing can be given back to a lost device: no leak check.) */
+/* Wherever the device disappears, the probe ends with status 3. (Nothing can be given back to a lost device: no leak
+ * check.) */
 static void a_lost_device_is_status_3(void **state)
 {
   (void)state;
   for (unsigned n = 1; n < 400; n = n * 3 / 2 + 1) {
     char *text;
-    const int status = run(&text, "ASAN_OPTIONS=detect_leaks=0 SIMCUDA_LOST=%u " SIMULATED "%s --pass times --layers 2 --hidden 32 --intermediate 48 "
-                           "--experts 4 --tokens 30 --samples 24 --repeats 2 --output %s/lost.json 2>&1", n, PROBE, folder);
+    const int status = run(&text,
+                           "ASAN_OPTIONS=detect_leaks=0 SIMCUDA_LOST=%u " SIMULATED
+                           "%s --pass times --layers 2 --hidden 32 --intermediate 48 "
+                           "--experts 4 --tokens 30 --samples 24 --repeats 2 --output %s/lost.json 2>&1",
+                           n, PROBE, folder);
     expect(3, "failed at ", status, text);
   }
 }
@@ -392,15 +438,18 @@ static struct calls counted(const char *probe, const char *options, unsigned for
   struct calls c;
   json_error_t error;
   snprintf(path, sizeof path, "%s/calls.json", folder);
-  const int status = run(&text, SIMULATED "LD_PRELOAD=%s COUNT_CALLS=%s/calls %s --pass counts --forwards %u %s --output %s 2>&1",
-                         COUNT_CALLS, folder, probe, forwards, options, path);
+  const int status =
+      run(&text, SIMULATED "LD_PRELOAD=%s COUNT_CALLS=%s/calls %s --pass counts --forwards %u %s --output %s 2>&1",
+          COUNT_CALLS, folder, probe, forwards, options, path);
   if (status != 0)
     fail_msg("%s: %s", options, text);
   free(text);
   assert_int_equal(run(&text, "cat %s/calls", folder), 0);
-  const int fields = sscanf(text, "cudaStreamSynchronize %ld cudaMemcpyAsync %ld cudaMemcpy %ld cudaMalloc %ld cudaFree %ld "
-                            "cudaHostAlloc %ld cudaDeviceSynchronize %ld cudaLaunchKernel %ld", &c.synchronize, &c.copy,
-                            &c.blocking_copy, &c.allocate, &c.release, &c.host_allocate, &c.device_synchronize, &c.launch);
+  const int fields = sscanf(text,
+                            "cudaStreamSynchronize %ld cudaMemcpyAsync %ld cudaMemcpy %ld cudaMalloc %ld cudaFree %ld "
+                            "cudaHostAlloc %ld cudaDeviceSynchronize %ld cudaLaunchKernel %ld",
+                            &c.synchronize, &c.copy, &c.blocking_copy, &c.allocate, &c.release, &c.host_allocate,
+                            &c.device_synchronize, &c.launch);
   assert_int_equal(fields, 8);
   free(text);
   *out = json_load_file(path, 0, &error);
@@ -408,7 +457,8 @@ static struct calls counted(const char *probe, const char *options, unsigned for
   return c;
 }
 
-/* One more forward of one variant at one point makes so many more calls; the one synchronise between forwards is not its. */
+/* One more forward of one variant at one point makes so many more calls; the one synchronise between forwards is not
+ * its. */
 static struct calls one_forward(const char *probe, const char *options, long *masked_law, long *layers)
 {
   json_t *json, *hit;
@@ -425,16 +475,21 @@ static struct calls one_forward(const char *probe, const char *options, long *ma
     ++*layers;
   }
   json_decref(json);
-  return (struct calls){many.synchronize - few.synchronize - 1, many.copy - few.copy, many.blocking_copy - few.blocking_copy,
-                        many.allocate - few.allocate, many.release - few.release, many.host_allocate - few.host_allocate,
-                        many.device_synchronize - few.device_synchronize, many.launch - few.launch};
+  return (struct calls){many.synchronize - few.synchronize - 1,
+                        many.copy - few.copy,
+                        many.blocking_copy - few.blocking_copy,
+                        many.allocate - few.allocate,
+                        many.release - few.release,
+                        many.host_allocate - few.host_allocate,
+                        many.device_synchronize - few.device_synchronize,
+                        many.launch - few.launch};
 }
 
 static const char *const points[] = {
-  "--layers 3 --hidden 32 --intermediate 48 --experts 4 --tokens 90",
-  "--layers 2 --hidden 32 --intermediate 48 --experts 16 --tokens 1",
-  "--layers 2 --hidden 32 --intermediate 48 --experts 8 --tokens 90 --routing one-expert",
-  "--layers 2 --hidden 32 --intermediate 48 --experts 16 --tokens 50 --routing skewed --top-k 3 --dtype bf16",
+    "--layers 3 --hidden 32 --intermediate 48 --experts 4 --tokens 90",
+    "--layers 2 --hidden 32 --intermediate 48 --experts 16 --tokens 1",
+    "--layers 2 --hidden 32 --intermediate 48 --experts 8 --tokens 90 --routing one-expert",
+    "--layers 2 --hidden 32 --intermediate 48 --experts 16 --tokens 50 --routing skewed --top-k 3 --dtype bf16",
 };
 
 static void masked_forward_has_e_plus_two_hit_syncs_and_allocates_nothing(void **state)
@@ -459,16 +514,15 @@ static void the_known_counts_of_the_seed(void **state)
     const char *options;
     long per_layer;
   } cases[] = {
-    {"--experts 4 --tokens 256", 12},
-    {"--experts 8 --tokens 256", 24},
-    {"--experts 16 --tokens 512", 48},
-    {"--experts 8 --tokens 256 --routing one-expert", 10},
-    {"--experts 4 --tokens 1", 6},
+      {"--experts 4 --tokens 256", 12},  {"--experts 8 --tokens 256", 24},
+      {"--experts 16 --tokens 512", 48}, {"--experts 8 --tokens 256 --routing one-expert", 10},
+      {"--experts 4 --tokens 1", 6},
   };
   for (size_t i = 0; i < SC_COUNTOF(cases); i++) {
     char options[256];
     long law, layers;
-    snprintf(options, sizeof options, "--variants masked --layers 2 --hidden 32 --intermediate 48 %s", cases[i].options);
+    snprintf(options, sizeof options, "--variants masked --layers 2 --hidden 32 --intermediate 48 %s",
+             cases[i].options);
     const struct calls c = one_forward(PROBE, options, &law, &layers);
     assert_int_equal(c.synchronize, layers * cases[i].per_layer);
   }
@@ -492,14 +546,16 @@ static void wrong_probes_are_off_by_what_they_are_built_for(void **state)
 {
   (void)state;
   long law, layers;
-  struct calls c = one_forward(WRONG "extra-any", "--variants masked --layers 2 --hidden 32 --intermediate 48 --experts 4 "
-                               "--tokens 90", &law, &layers);
+  struct calls c = one_forward(WRONG "extra-any",
+                               "--variants masked --layers 2 --hidden 32 --intermediate 48 --experts 4 "
+                               "--tokens 90",
+                               &law, &layers);
   assert_int_equal(c.synchronize, law + 1);
-  c = one_forward(WRONG "missing-sync", "--variants masked --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 90", &law,
-                  &layers);
+  c = one_forward(WRONG "missing-sync",
+                  "--variants masked --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 90", &law, &layers);
   assert_int_equal(c.synchronize, law - 1);
-  c = one_forward(WRONG "device-empty", "--variants sorted --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 90", &law,
-                  &layers);
+  c = one_forward(WRONG "device-empty",
+                  "--variants sorted --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 90", &law, &layers);
   assert_int_equal(c.synchronize, layers + 4);
 }
 
@@ -521,32 +577,32 @@ static int remove_folder(void **state)
 int main(void)
 {
   const struct CMUnitTest alone[] = {
-    cmocka_unit_test(a_bad_option_is_named_with_what_it_takes),
-    cmocka_unit_test(help_lists_every_option_and_succeeds),
-    cmocka_unit_test(no_driver_is_status_3_with_cause_and_remedy_in_the_document_too),
-    cmocka_unit_test(only_the_kernel_table_is_exported),
-    cmocka_unit_test(libraries_are_found_by_runpath),
+      cmocka_unit_test(a_bad_option_is_named_with_what_it_takes),
+      cmocka_unit_test(help_lists_every_option_and_succeeds),
+      cmocka_unit_test(no_driver_is_status_3_with_cause_and_remedy_in_the_document_too),
+      cmocka_unit_test(only_the_kernel_table_is_exported),
+      cmocka_unit_test(libraries_are_found_by_runpath),
   };
   const struct CMUnitTest simulated[] = {
-    cmocka_unit_test(verify_passes_in_both_types),
-    cmocka_unit_test(verify_takes_a_fresh_seed_unless_one_is_given),
-    cmocka_unit_test(a_wrong_result_is_not_verified_and_not_timed),
-    cmocka_unit_test(times_document_holds_what_the_protocol_says),
-    cmocka_unit_test(control_steps_divide_the_masked_count),
-    cmocka_unit_test(rows_that_are_not_aligned_are_not_comparable),
-    cmocka_unit_test(a_point_with_too_few_experts_is_skipped_with_the_reason),
-    cmocka_unit_test(too_much_memory_is_refused_with_what_would_fit),
-    cmocka_unit_test(an_absent_device_is_named),
-    cmocka_unit_test(an_unwritable_document_is_an_error),
-    cmocka_unit_test(every_failing_call_is_named),
-    cmocka_unit_test(a_failing_launch_names_the_kernel),
-    cmocka_unit_test(a_lost_device_is_status_3),
+      cmocka_unit_test(verify_passes_in_both_types),
+      cmocka_unit_test(verify_takes_a_fresh_seed_unless_one_is_given),
+      cmocka_unit_test(a_wrong_result_is_not_verified_and_not_timed),
+      cmocka_unit_test(times_document_holds_what_the_protocol_says),
+      cmocka_unit_test(control_steps_divide_the_masked_count),
+      cmocka_unit_test(rows_that_are_not_aligned_are_not_comparable),
+      cmocka_unit_test(a_point_with_too_few_experts_is_skipped_with_the_reason),
+      cmocka_unit_test(too_much_memory_is_refused_with_what_would_fit),
+      cmocka_unit_test(an_absent_device_is_named),
+      cmocka_unit_test(an_unwritable_document_is_an_error),
+      cmocka_unit_test(every_failing_call_is_named),
+      cmocka_unit_test(a_failing_launch_names_the_kernel),
+      cmocka_unit_test(a_lost_device_is_status_3),
   };
   const struct CMUnitTest counted_tests[] = {
-    cmocka_unit_test(masked_forward_has_e_plus_two_hit_syncs_and_allocates_nothing),
-    cmocka_unit_test(the_known_counts_of_the_seed),
-    cmocka_unit_test(sorted_forward_has_one_sync_a_layer),
-    cmocka_unit_test(wrong_probes_are_off_by_what_they_are_built_for),
+      cmocka_unit_test(masked_forward_has_e_plus_two_hit_syncs_and_allocates_nothing),
+      cmocka_unit_test(the_known_counts_of_the_seed),
+      cmocka_unit_test(sorted_forward_has_one_sync_a_layer),
+      cmocka_unit_test(wrong_probes_are_off_by_what_they_are_built_for),
   };
   int failed = cmocka_run_group_tests(alone, make_folder, remove_folder);
   strcpy(folder + strlen(folder) - 6, "XXXXXX");

@@ -8,15 +8,9 @@
 
 static uint64_t counter;
 
-static uint32_t bits(void)
-{
-  return sc_ref_hash(UINT64_C(0x0123456789abcdef), counter++);
-}
+static uint32_t bits(void) { return sc_ref_hash(UINT64_C(0x0123456789abcdef), counter++); }
 
-static float number(float scale)
-{
-  return ((float)(bits() >> 8) * 0x1p-23f - 1.0f) * scale;
-}
+static float number(float scale) { return ((float)(bits() >> 8) * 0x1p-23f - 1.0f) * scale; }
 
 static void *zeroed(size_t count, size_t size)
 {
@@ -32,14 +26,14 @@ static void bf16_rounds_to_nearest_even(void **state)
   (void)state;
   assert_int_equal(sc_ref_to_bf16(1.0f), 0x3f80);
   assert_int_equal(sc_ref_to_bf16(-2.5f), 0xc020);
-  assert_int_equal(sc_ref_to_bf16(0x1.01p0f), 0x3f80);        /* halfway, down to even */
-  assert_int_equal(sc_ref_to_bf16(0x1.03p0f), 0x3f82);        /* halfway, up to even */
-  assert_int_equal(sc_ref_to_bf16(0x1.010002p0f), 0x3f81);    /* just above halfway */
+  assert_int_equal(sc_ref_to_bf16(0x1.01p0f), 0x3f80);     /* halfway, down to even */
+  assert_int_equal(sc_ref_to_bf16(0x1.03p0f), 0x3f82);     /* halfway, up to even */
+  assert_int_equal(sc_ref_to_bf16(0x1.010002p0f), 0x3f81); /* just above halfway */
   assert_int_equal(sc_ref_to_bf16(-0.0f), 0x8000);
-  assert_int_equal(sc_ref_to_bf16(0x1.fffffep127f), 0x7f80);  /* overflows to infinity */
+  assert_int_equal(sc_ref_to_bf16(0x1.fffffep127f), 0x7f80); /* overflows to infinity */
   assert_int_equal(sc_ref_to_bf16(INFINITY), 0x7f80);
   assert_true(isnan(sc_ref_from_bf16(sc_ref_to_bf16(NAN))));
-  for (uint32_t i = 0; i < 0x10000; i++)                      /* every pattern that is no NaN survives the way there and back */
+  for (uint32_t i = 0; i < 0x10000; i++) /* every pattern that is no NaN survives the way there and back */
     if (!isnan(sc_ref_from_bf16((uint16_t)i)))
       assert_int_equal(sc_ref_to_bf16(sc_ref_from_bf16((uint16_t)i)), i);
 }
@@ -272,7 +266,8 @@ static void masked_adds_and_sorted_combine_give_the_same_bits(void **state)
     const size_t size = sc_dtype_size(dtype);
     int32_t chosen[N], keys[N], order[N], inverse[N];
     float weights[N];
-    char *out = zeroed(N * HIDDEN, size), *masked = zeroed(TOKENS * HIDDEN, size), *sorted = zeroed(TOKENS * HIDDEN, size);
+    char *out = zeroed(N * HIDDEN, size), *masked = zeroed(TOKENS * HIDDEN, size),
+         *sorted = zeroed(TOKENS * HIDDEN, size);
     for (int i = 0; i < N; i++) {
       chosen[i] = i % K == 0 ? (int32_t)(bits() % EXPERTS) : (chosen[i - 1] + 2) % EXPERTS; /* distinct: 9 is odd */
       weights[i] = number(1.0f);
@@ -340,7 +335,8 @@ static void activations_match_known_values(void **state)
   assert_true(fabs(sc_ref_activation(&silu, 1.5, -2.0) - -2.452723428580931) < 1e-12);
   assert_true(fabs(sc_ref_activation(&oai, 1.5, -2.0) - -1.3916621984470765) < 1e-6);
   assert_true(fabs(sc_ref_activation(&oai, 9.0, 12.0) - 55.99962502642654) < 1e-4);
-  assert_true(fabs(sc_ref_activation(&oai, -9.0, -12.0) - 1.201906791935106e-05) < 1e-6); /* gate has no lower clamp, up has */
+  assert_true(fabs(sc_ref_activation(&oai, -9.0, -12.0) - 1.201906791935106e-05) <
+              1e-6); /* gate has no lower clamp, up has */
   assert_true(sc_ref_activation(&unset, 1.5, -2.0) == sc_ref_activation(&silu, 1.5, -2.0));
   assert_true(sc_ref_activation(&relu2, -3.0, 99.0) == 0.0 && sc_ref_activation(&relu2, 3.0, 99.0) == 9.0);
   silu.limit = 2.0f;
@@ -379,7 +375,7 @@ static void fast_activation_is_close_to_double(void **state)
     for (size_t i = 0; i < N; i++) {
       const double exact = sc_ref_activation(&act, (double)gate[i], (double)up[i]);
       const double exact16 =
-        sc_ref_activation(&act, (double)sc_ref_from_bf16(gate16[i]), (double)sc_ref_from_bf16(up16[i]));
+          sc_ref_activation(&act, (double)sc_ref_from_bf16(gate16[i]), (double)sc_ref_from_bf16(up16[i]));
       assert_true(fabs((double)out[i] - exact) <= 4e-6 * fabs(exact) + 1e-30);
       assert_true(fabs((double)sc_ref_from_bf16(out16[i]) - exact16) <= 0x1.02p-8 * fabs(exact16) + 1e-30);
     }
@@ -398,8 +394,15 @@ static void fast_activation_is_close_to_double(void **state)
 static void layer_equals_the_long_way(void **state)
 {
   (void)state;
-  struct sc_shape shape = {.hidden = 70, .intermediate = 90, .experts = 5, .top_k = 2, .dtype = SC_BF16, .renormalize = true,
-                           .gated = true, .activation = {SC_ACT_GATED, 1.7f, 1.0f, 0.8f}, .seed = 99};
+  struct sc_shape shape = {.hidden = 70,
+                           .intermediate = 90,
+                           .experts = 5,
+                           .top_k = 2,
+                           .dtype = SC_BF16,
+                           .renormalize = true,
+                           .gated = true,
+                           .activation = {SC_ACT_GATED, 1.7f, 1.0f, 0.8f},
+                           .seed = 99};
   enum { TOKENS = 7, LAYER = 3 };
   const uint32_t h = shape.hidden, m = shape.intermediate;
   float *x = zeroed(TOKENS * h, 4), *router = zeroed(shape.experts * h, 4), *gate = zeroed(shape.experts * m * h, 4),
@@ -461,8 +464,14 @@ static void layer_equals_the_long_way(void **state)
 static void an_expert_is_the_same_whatever_their_number(void **state)
 {
   (void)state;
-  struct sc_shape few = {.hidden = 16, .intermediate = 24, .experts = 2, .top_k = 1, .dtype = SC_F32, .gated = true,
-                         .activation = {SC_ACT_GATED, 1.0f, 0.0f, INFINITY}, .seed = 5};
+  struct sc_shape few = {.hidden = 16,
+                         .intermediate = 24,
+                         .experts = 2,
+                         .top_k = 1,
+                         .dtype = SC_F32,
+                         .gated = true,
+                         .activation = {SC_ACT_GATED, 1.0f, 0.0f, INFINITY},
+                         .seed = 5};
   struct sc_shape many = few;
   many.experts = 64;
   const int32_t chosen[3] = {1, 0, 1};
@@ -529,29 +538,29 @@ static void parallel_visits_every_element_once(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(bf16_rounds_to_nearest_even),
-    cmocka_unit_test(hash_matches_known_values),
-    cmocka_unit_test(uniform_is_the_hash_scaled_and_does_not_depend_on_the_start),
-    cmocka_unit_test(fill_in_bf16_is_the_rounded_uniform),
-    cmocka_unit_test(softmax_sums_to_one_and_keeps_the_ratios),
-    cmocka_unit_test(topk_prefers_the_lower_index_among_equals),
-    cmocka_unit_test(topk_puts_nan_last_and_stays_in_range),
-    cmocka_unit_test(topk_equals_a_stable_sort),
-    cmocka_unit_test(override_spreads_as_it_says),
-    cmocka_unit_test(renormalized_weights_sum_to_one_and_zeros_stay_finite),
-    cmocka_unit_test(masks_select_what_equals),
-    cmocka_unit_test(sort_is_stable_across_tiles),
-    cmocka_unit_test(bounds_are_the_ends_of_each_slice),
-    cmocka_unit_test(masked_adds_and_sorted_combine_give_the_same_bits),
-    cmocka_unit_test(gather_rows_divides_positions),
-    cmocka_unit_test(compare_counts_words),
-    cmocka_unit_test(activations_match_known_values),
-    cmocka_unit_test(activations_keep_nan),
-    cmocka_unit_test(fast_activation_is_close_to_double),
-    cmocka_unit_test(layer_equals_the_long_way),
-    cmocka_unit_test(an_expert_is_the_same_whatever_their_number),
-    cmocka_unit_test(judgement_refuses_what_is_wrong),
-    cmocka_unit_test(parallel_visits_every_element_once),
+      cmocka_unit_test(bf16_rounds_to_nearest_even),
+      cmocka_unit_test(hash_matches_known_values),
+      cmocka_unit_test(uniform_is_the_hash_scaled_and_does_not_depend_on_the_start),
+      cmocka_unit_test(fill_in_bf16_is_the_rounded_uniform),
+      cmocka_unit_test(softmax_sums_to_one_and_keeps_the_ratios),
+      cmocka_unit_test(topk_prefers_the_lower_index_among_equals),
+      cmocka_unit_test(topk_puts_nan_last_and_stays_in_range),
+      cmocka_unit_test(topk_equals_a_stable_sort),
+      cmocka_unit_test(override_spreads_as_it_says),
+      cmocka_unit_test(renormalized_weights_sum_to_one_and_zeros_stay_finite),
+      cmocka_unit_test(masks_select_what_equals),
+      cmocka_unit_test(sort_is_stable_across_tiles),
+      cmocka_unit_test(bounds_are_the_ends_of_each_slice),
+      cmocka_unit_test(masked_adds_and_sorted_combine_give_the_same_bits),
+      cmocka_unit_test(gather_rows_divides_positions),
+      cmocka_unit_test(compare_counts_words),
+      cmocka_unit_test(activations_match_known_values),
+      cmocka_unit_test(activations_keep_nan),
+      cmocka_unit_test(fast_activation_is_close_to_double),
+      cmocka_unit_test(layer_equals_the_long_way),
+      cmocka_unit_test(an_expert_is_the_same_whatever_their_number),
+      cmocka_unit_test(judgement_refuses_what_is_wrong),
+      cmocka_unit_test(parallel_visits_every_element_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
