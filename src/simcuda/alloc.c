@@ -7,7 +7,8 @@
 
 #define POINTER(x) ((void *)(uintptr_t)(x))
 
-static int allocate(enum sim_memory kind, size_t bytes, unsigned flags, void *out) {
+static int allocate(enum sim_memory kind, size_t bytes, unsigned flags, void *out)
+{
   CUcontext context;
   void *pointer;
   int error = sim_context(&context);
@@ -28,12 +29,13 @@ static int allocate(enum sim_memory kind, size_t bytes, unsigned flags, void *ou
 DRIVER(cuMemAlloc_v2, (CUdeviceptr * pointer, size_t bytes), (pointer, bytes), allocate(SIM_DEVICE, bytes, 0, pointer))
 DRIVER(cuMemAllocManaged, (CUdeviceptr * pointer, size_t bytes, unsigned flags), (pointer, bytes, flags),
        flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST ? CUDA_ERROR_INVALID_VALUE
-                                                                   : allocate(SIM_MANAGED, bytes, flags, pointer))
+                                                                    : allocate(SIM_MANAGED, bytes, flags, pointer))
 DRIVER(cuMemAllocHost_v2, (void **pointer, size_t bytes), (pointer, bytes), allocate(SIM_PINNED, bytes, 0, pointer))
 DRIVER(cuMemHostAlloc, (void **pointer, size_t bytes, unsigned flags), (pointer, bytes, flags),
        (flags & ~7u) != 0 ? CUDA_ERROR_INVALID_VALUE : allocate(SIM_PINNED, bytes, flags, pointer))
 
-static int allocate_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element) {
+static int allocate_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element)
+{
   if (pitch == NULL || width == 0 || height == 0 || width > SIZE_MAX / 2 ||
       (element != 4 && element != 8 && element != 16))
     return CUDA_ERROR_INVALID_VALUE;
@@ -48,7 +50,8 @@ static int allocate_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, siz
 DRIVER(cuMemAllocPitch_v2, (CUdeviceptr * pointer, size_t *pitch, size_t width, size_t height, unsigned element),
        (pointer, pitch, width, height, element), allocate_pitch(pointer, pitch, width, height, element))
 
-static int register_host(void *pointer, size_t bytes, unsigned flags) {
+static int register_host(void *pointer, size_t bytes, unsigned flags)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -66,14 +69,16 @@ DRIVER(cuMemHostRegister_v2, (void *pointer, size_t bytes, unsigned flags), (poi
 /* ---- frees ---- */
 
 static void run_nothing(void *payload) { (void)payload; }
-static void drop_block(void *payload) {
+static void drop_block(void *payload)
+{
   struct sim_block **block = payload;
 
   sim_block_free(*block);
 }
 
 /* The block is freed when the work in front of it is done: the memory must not vanish under a kernel. */
-static struct sim_op *free_later(struct sim_block *block) {
+static struct sim_op *free_later(struct sim_block *block)
+{
   struct sim_op *op = sim_op_new(sizeof block, run_nothing, drop_block);
 
   if (op != NULL)
@@ -82,7 +87,8 @@ static struct sim_op *free_later(struct sim_block *block) {
 }
 
 /* cuMemFree of pool memory is the one free that does not wait. */
-int sim_free(void *pointer, bool (*accepts)(enum sim_memory)) {
+int sim_free(void *pointer, bool (*accepts)(enum sim_memory))
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -117,7 +123,8 @@ static bool is_registered(enum sim_memory kind) { return kind == SIM_REGISTERED;
 DRIVER(cuMemFree_v2, (CUdeviceptr pointer), (pointer), sim_free(POINTER(pointer), is_device))
 DRIVER(cuMemFreeHost, (void *pointer), (pointer), sim_free(pointer, is_pinned))
 
-static int unregister(void *pointer) {
+static int unregister(void *pointer)
+{
   if (pointer == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   int error = sim_free(pointer, is_registered);
@@ -127,8 +134,10 @@ DRIVER(cuMemHostUnregister, (void *pointer), (pointer), unregister(pointer))
 
 /* ---- stream-ordered memory ---- */
 
-/* The memory is there at once: nothing can tell, since it may be used in stream order only. Graphs own no memory here. */
-int sim_allocate_async(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread) {
+/* The memory is there at once: nothing can tell, since it may be used in stream order only. Graphs own no memory here.
+ */
+int sim_allocate_async(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   void *pointer;
@@ -149,7 +158,8 @@ int sim_allocate_async(CUdeviceptr *out, size_t bytes, CUstream handle, bool per
 DRIVER_PT(cuMemAllocAsync, _ptsz, (CUdeviceptr * pointer, size_t bytes, CUstream stream), (pointer, bytes, stream),
           sim_allocate_async(pointer, bytes, stream, per_thread))
 
-static int free_async(void *pointer, CUstream handle, bool per_thread) {
+static int free_async(void *pointer, CUstream handle, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   int error = sim_context(&context);
@@ -183,7 +193,8 @@ DRIVER_PT(cuMemFreeAsync, _ptsz, (CUdeviceptr pointer, CUstream stream), (pointe
 
 /* ---- questions ---- */
 
-static int info(size_t *free_bytes, size_t *total_bytes) {
+static int info(size_t *free_bytes, size_t *total_bytes)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -196,9 +207,11 @@ static int info(size_t *free_bytes, size_t *total_bytes) {
   pthread_mutex_unlock(&sim_lock);
   return 0;
 }
-DRIVER(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total_bytes), (free_bytes, total_bytes), info(free_bytes, total_bytes))
+DRIVER(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total_bytes), (free_bytes, total_bytes),
+       info(free_bytes, total_bytes))
 
-static int address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer) {
+static int address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -218,7 +231,8 @@ static int address_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer) 
 DRIVER(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *bytes, CUdeviceptr pointer), (base, bytes, pointer),
        address_range(base, bytes, pointer))
 
-static int host_device_pointer(CUdeviceptr *out, void *pointer, unsigned flags) {
+static int host_device_pointer(CUdeviceptr *out, void *pointer, unsigned flags)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -237,7 +251,8 @@ static int host_device_pointer(CUdeviceptr *out, void *pointer, unsigned flags) 
 DRIVER(cuMemHostGetDevicePointer_v2, (CUdeviceptr * out, void *pointer, unsigned flags), (out, pointer, flags),
        host_device_pointer(out, pointer, flags))
 
-static int host_flags(unsigned *flags, void *pointer) {
+static int host_flags(unsigned *flags, void *pointer)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -255,12 +270,15 @@ static int host_flags(unsigned *flags, void *pointer) {
 DRIVER(cuMemHostGetFlags, (unsigned *flags, void *pointer), (flags, pointer), host_flags(flags, pointer))
 
 /* One attribute of a block; false for one that the simulation does not know. */
-static bool describe(const struct sim_block *block, CUpointer_attribute attribute, CUdeviceptr pointer, void *out) {
+static bool describe(const struct sim_block *block, CUpointer_attribute attribute, CUdeviceptr pointer, void *out)
+{
   bool host = block->kind == SIM_PINNED || block->kind == SIM_REGISTERED;
 
   switch ((int)attribute) {
   case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)out = block->context; return true;
-  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(CUmemorytype *)out = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; return true;
+  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    *(CUmemorytype *)out = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    return true;
   case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)out = pointer; return true;
   case CU_POINTER_ATTRIBUTE_HOST_POINTER:
     *(void **)out = host || block->kind == SIM_MANAGED ? POINTER(pointer) : NULL;
@@ -274,7 +292,8 @@ static bool describe(const struct sim_block *block, CUpointer_attribute attribut
   }
 }
 
-static int pointer_attribute(void *out, CUpointer_attribute attribute, CUdeviceptr pointer) {
+static int pointer_attribute(void *out, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -289,11 +308,12 @@ static int pointer_attribute(void *out, CUpointer_attribute attribute, CUdevicep
   pthread_mutex_unlock(&sim_lock);
   return error;
 }
-DRIVER(cuPointerGetAttribute, (void *out, CUpointer_attribute attribute, CUdeviceptr pointer), (out, attribute, pointer),
-       pointer_attribute(out, attribute, pointer))
+DRIVER(cuPointerGetAttribute, (void *out, CUpointer_attribute attribute, CUdeviceptr pointer),
+       (out, attribute, pointer), pointer_attribute(out, attribute, pointer))
 
 /* Unlike the single query, this one answers 0 for memory that it does not know. */
-static int pointer_attributes(unsigned count, CUpointer_attribute *wanted, void **out, CUdeviceptr pointer) {
+static int pointer_attributes(unsigned count, CUpointer_attribute *wanted, void **out, CUdeviceptr pointer)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -306,8 +326,9 @@ static int pointer_attributes(unsigned count, CUpointer_attribute *wanted, void 
   for (unsigned i = 0; i < count && error == 0; i++)
     if (block == NULL) {
       bool wide = wanted[i] == CU_POINTER_ATTRIBUTE_CONTEXT || wanted[i] == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
-                  wanted[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER || wanted[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
-                  wanted[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE || wanted[i] == CU_POINTER_ATTRIBUTE_BUFFER_ID;
+                  wanted[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER ||
+                  wanted[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || wanted[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
+                  wanted[i] == CU_POINTER_ATTRIBUTE_BUFFER_ID;
       memset(out[i], wanted[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? 0xfe : 0, wide ? 8 : 4);
       if (wanted[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
         *(int *)out[i] = -2;

@@ -4,7 +4,8 @@
 
 static struct sim_pool arrays = {.bytes = sizeof(struct CUarray_st)};
 
-static size_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d) {
+static size_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
   size_t channel;
 
   switch (d->Format) {
@@ -23,7 +24,8 @@ static size_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d) {
 
 static size_t at_least_one(size_t value) { return value != 0 ? value : 1; }
 
-static int create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *d) {
+static int create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
   enum { MOST = 131072 };
   CUcontext context;
   void *base;
@@ -31,19 +33,22 @@ static int create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *d) {
 
   if (error != 0)
     return error;
-  if (array == NULL || d == NULL || element_bytes(d) == 0 || d->Width == 0 || d->Width > MOST || d->Height > MOST || d->Depth > MOST)
+  if (array == NULL || d == NULL || element_bytes(d) == 0 || d->Width == 0 || d->Width > MOST || d->Height > MOST ||
+      d->Depth > MOST)
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_lock);
   CUarray made = NULL;
   size_t row = d->Width * element_bytes(d), height = at_least_one(d->Height), depth = at_least_one(d->Depth);
-  if ((error = sim_capture_forbid_unsafe()) != 0 || (error = sim_alloc(context, SIM_ARRAY, row * height * depth, 0, &base)) != 0)
+  if ((error = sim_capture_forbid_unsafe()) != 0 ||
+      (error = sim_alloc(context, SIM_ARRAY, row * height * depth, 0, &base)) != 0)
     goto cleanup;
   if ((made = sim_pool_get(&arrays)) == NULL) {
     sim_block_free(sim_block_take(base));
     error = CUDA_ERROR_OUT_OF_MEMORY;
     goto cleanup;
   }
-  *made = (struct CUarray_st){.magic = SIM_ARRAY_MAGIC, .base = base, .row_bytes = row, .height = height, .depth = depth, .descriptor = *d};
+  *made = (struct CUarray_st){
+      .magic = SIM_ARRAY_MAGIC, .base = base, .row_bytes = row, .height = height, .depth = depth, .descriptor = *d};
   *array = made;
 cleanup:
   pthread_mutex_unlock(&sim_lock);
@@ -51,13 +56,16 @@ cleanup:
 }
 DRIVER(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *d), (array, d), create(array, d))
 DRIVER(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *d), (array, d),
-       d == NULL ? CUDA_ERROR_INVALID_VALUE
-                 : create(array, &(CUDA_ARRAY3D_DESCRIPTOR){.Width = d->Width, .Height = d->Height, .Format = d->Format,
-                                                            .NumChannels = d->NumChannels}))
+       d == NULL
+           ? CUDA_ERROR_INVALID_VALUE
+           : create(array,
+                    &(CUDA_ARRAY3D_DESCRIPTOR){
+                        .Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels}))
 
 static bool is_array_memory(enum sim_memory kind) { return kind == SIM_ARRAY; }
 
-static int destroy(CUarray array) {
+static int destroy(CUarray array)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -74,7 +82,8 @@ static int destroy(CUarray array) {
 }
 DRIVER(cuArrayDestroy, (CUarray array), (array), destroy(array))
 
-static int describe(CUDA_ARRAY3D_DESCRIPTOR *d, CUarray array) {
+static int describe(CUDA_ARRAY3D_DESCRIPTOR *d, CUarray array)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -89,8 +98,8 @@ static int describe(CUDA_ARRAY3D_DESCRIPTOR *d, CUarray array) {
 DRIVER(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * d, CUarray array), (d, array), describe(d, array))
 
 /* Only the first level has memory that can be reached: nothing here reads a texture. */
-DRIVER(cuMipmappedArrayCreate, (CUmipmappedArray * array, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels), (array, d, levels),
-       levels == 0 ? CUDA_ERROR_INVALID_VALUE : create((CUarray *)array, d))
+DRIVER(cuMipmappedArrayCreate, (CUmipmappedArray * array, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels),
+       (array, d, levels), levels == 0 ? CUDA_ERROR_INVALID_VALUE : create((CUarray *)array, d))
 DRIVER(cuMipmappedArrayDestroy, (CUmipmappedArray array), (array), destroy((CUarray)array))
 DRIVER(cuMipmappedArrayGetLevel, (CUarray * level, CUmipmappedArray array, unsigned number), (level, array, number),
        level == NULL || array == NULL ? CUDA_ERROR_INVALID_VALUE
@@ -111,7 +120,8 @@ static CUmemoryPool current_pools[SIM_MAX_DEVICES];
 
 static bool is_pool(CUmemoryPool pool) { return pool != NULL && pool->magic == POOL_MAGIC; }
 
-static int default_pool(CUmemoryPool *pool, CUdevice device, bool current) {
+static int default_pool(CUmemoryPool *pool, CUdevice device, bool current)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -127,10 +137,12 @@ static int default_pool(CUmemoryPool *pool, CUdevice device, bool current) {
   pthread_mutex_unlock(&sim_lock);
   return 0;
 }
-DRIVER(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device), default_pool(pool, device, false))
+DRIVER(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device),
+       default_pool(pool, device, false))
 DRIVER(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device), default_pool(pool, device, true))
 
-static int set_pool(CUdevice device, CUmemoryPool pool) {
+static int set_pool(CUdevice device, CUmemoryPool pool)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -146,7 +158,8 @@ static int set_pool(CUdevice device, CUmemoryPool pool) {
 }
 DRIVER(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool), (device, pool), set_pool(device, pool))
 
-static int create_pool(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+static int create_pool(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -166,9 +179,11 @@ static int create_pool(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   pthread_mutex_unlock(&sim_lock);
   return made != NULL ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
 }
-DRIVER(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties), (pool, properties), create_pool(pool, properties))
+DRIVER(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties), (pool, properties),
+       create_pool(pool, properties))
 
-static int destroy_pool(CUmemoryPool pool) {
+static int destroy_pool(CUmemoryPool pool)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -185,9 +200,12 @@ static int destroy_pool(CUmemoryPool pool) {
 }
 DRIVER(cuMemPoolDestroy, (CUmemoryPool pool), (pool), destroy_pool(pool))
 DRIVER(cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep), (pool, keep),
-       sim_ready() != 0 ? sim_ready() : is_pool(pool) ? 0 : CUDA_ERROR_INVALID_VALUE)
+       sim_ready() != 0 ? sim_ready()
+       : is_pool(pool)  ? 0
+                        : CUDA_ERROR_INVALID_VALUE)
 
-static int pool_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value, bool set) {
+static int pool_attribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value, bool set)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -214,7 +232,8 @@ DRIVER_PT(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr * pointer, size_t bytes, 
 
 /* ---- prefetch: host and device share the memory, so it is work that does nothing ---- */
 
-static int prefetch(CUdeviceptr pointer, size_t bytes, CUstream handle, bool per_thread) {
+static int prefetch(CUdeviceptr pointer, size_t bytes, CUstream handle, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   int error = sim_context(&context);
@@ -236,6 +255,7 @@ static int prefetch(CUdeviceptr pointer, size_t bytes, CUstream handle, bool per
   pthread_mutex_unlock(&sim_lock);
   return error;
 }
-DRIVER_PT(cuMemPrefetchAsync_v2, _ptsz, (CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream),
+DRIVER_PT(cuMemPrefetchAsync_v2, _ptsz,
+          (CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream),
           (pointer, bytes, location, flags, stream),
           flags != 0 ? CUDA_ERROR_INVALID_VALUE : prefetch(pointer, bytes, stream, per_thread))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The part of cuBLAS that an MoE layer uses. Its work is a kernel launched through libcudart, so callbacks, streams and captures treat
- * it as they treat the real library's. */
+ * The part of cuBLAS that an MoE layer uses. Its work is a kernel launched through libcudart, so callbacks, streams and
+ * captures treat it as they treat the real library's. */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -19,13 +19,15 @@ struct cublasContext {
 };
 enum { WORKSPACE_BYTES = 4 << 20 };
 
-static void run_gemm(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args) {
+static void run_gemm(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args)
+{
   (void)grid, (void)block, (void)shared;
   gemm_run(args[0]);
 }
 static const struct simcuda_kernel gemm_kernel = {"simcuda_gemm", run_gemm, 1, {sizeof(struct gemm)}};
 
-cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
+cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
+{
   if (handle == NULL)
     return CUBLAS_STATUS_INVALID_VALUE;
   cublasHandle_t made = calloc(1, sizeof *made);
@@ -40,7 +42,8 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
+{
   if (handle == NULL)
     return CUBLAS_STATUS_NOT_INITIALIZED;
   cudaError_t error = cudaFree(handle->workspace);
@@ -48,7 +51,8 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INTERNAL_ERROR;
 }
 
-cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
+cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
+{
   (void)handle;
   if (version == NULL)
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -56,41 +60,48 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream)
+{
   if (handle == NULL)
     return CUBLAS_STATUS_NOT_INITIALIZED;
   handle->stream = stream;
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *stream) {
+cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *stream)
+{
   if (handle == NULL || stream == NULL)
     return handle == NULL ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_INVALID_VALUE;
   *stream = handle->stream;
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t bytes) {
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t bytes)
+{
   if (handle == NULL)
     return CUBLAS_STATUS_NOT_INITIALIZED;
-  return bytes == 0 || (workspace != NULL && (uintptr_t)workspace % 256 == 0) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+  return bytes == 0 || (workspace != NULL && (uintptr_t)workspace % 256 == 0) ? CUBLAS_STATUS_SUCCESS
+                                                                              : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
+{
   if (handle == NULL)
     return CUBLAS_STATUS_NOT_INITIALIZED;
   handle->math = mode; /* sums are fp32 in every mode */
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode) {
+cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t *mode)
+{
   if (handle == NULL || mode == NULL)
     return handle == NULL ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_INVALID_VALUE;
   *mode = handle->math;
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
+cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode)
+{
   if (handle == NULL)
     return CUBLAS_STATUS_NOT_INITIALIZED;
   if (mode != CUBLAS_POINTER_MODE_HOST && mode != CUBLAS_POINTER_MODE_DEVICE)
@@ -99,18 +110,22 @@ cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode) {
+cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode)
+{
   if (handle == NULL || mode == NULL)
     return handle == NULL ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_INVALID_VALUE;
   *mode = handle->pointers;
   return CUBLAS_STATUS_SUCCESS;
 }
 
-#define STATUSES(X)                                                                                                          \
-  X(SUCCESS) X(NOT_INITIALIZED) X(ALLOC_FAILED) X(INVALID_VALUE) X(ARCH_MISMATCH) X(MAPPING_ERROR) X(EXECUTION_FAILED)        \
-  X(INTERNAL_ERROR) X(NOT_SUPPORTED) X(LICENSE_ERROR)
+#define STATUSES(X)                                                                                        \
+  X(SUCCESS)                                                                                               \
+  X(NOT_INITIALIZED)                                                                                       \
+  X(ALLOC_FAILED) X(INVALID_VALUE) X(ARCH_MISMATCH) X(MAPPING_ERROR) X(EXECUTION_FAILED) X(INTERNAL_ERROR) \
+      X(NOT_SUPPORTED) X(LICENSE_ERROR)
 
-const char *cublasGetStatusName(cublasStatus_t status) {
+const char *cublasGetStatusName(cublasStatus_t status)
+{
   switch (status) {
 #define CASE(name) \
   case CUBLAS_STATUS_##name: return "CUBLAS_STATUS_" #name;
@@ -125,19 +140,20 @@ const char *cublasGetStatusString(cublasStatus_t status) { return cublasGetStatu
 
 static int at_least_one(int value) { return value > 1 ? value : 1; }
 
-static cublasStatus_t launch(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, struct gemm gemm, const void *alpha,
-                             const void *beta) {
+static cublasStatus_t launch(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, struct gemm gemm,
+                             const void *alpha, const void *beta)
+{
   void *args[] = {&gemm};
 
   if (handle == NULL)
     return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (op_a < CUBLAS_OP_N || op_a > CUBLAS_OP_C || op_b < CUBLAS_OP_N || op_b > CUBLAS_OP_C || gemm.m < 0 || gemm.n < 0 || gemm.k < 0 ||
-      gemm.batch < 0 || alpha == NULL || beta == NULL)
+  if (op_a < CUBLAS_OP_N || op_a > CUBLAS_OP_C || op_b < CUBLAS_OP_N || op_b > CUBLAS_OP_C || gemm.m < 0 ||
+      gemm.n < 0 || gemm.k < 0 || gemm.batch < 0 || alpha == NULL || beta == NULL)
     return CUBLAS_STATUS_INVALID_VALUE;
   gemm.transpose_a = op_a != CUBLAS_OP_N;
   gemm.transpose_b = op_b != CUBLAS_OP_N;
-  if (gemm.lda < at_least_one(gemm.transpose_a ? gemm.k : gemm.m) || gemm.ldb < at_least_one(gemm.transpose_b ? gemm.n : gemm.k) ||
-      gemm.ldc < at_least_one(gemm.m))
+  if (gemm.lda < at_least_one(gemm.transpose_a ? gemm.k : gemm.m) ||
+      gemm.ldb < at_least_one(gemm.transpose_b ? gemm.n : gemm.k) || gemm.ldc < at_least_one(gemm.m))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (gemm.m == 0 || gemm.n == 0 || gemm.batch == 0)
     return CUBLAS_STATUS_SUCCESS;
@@ -153,12 +169,15 @@ static cublasStatus_t launch(cublasHandle_t handle, cublasOperation_t op_a, cubl
   void *kernel = simcuda_add_kernel(&gemm_kernel);
   if (kernel == NULL)
     return CUBLAS_STATUS_INTERNAL_ERROR;
-  dim3 grid = {(unsigned)(gemm.m + 127) / 128, (unsigned)(gemm.n + 127) / 128 < 65535 ? (unsigned)(gemm.n + 127) / 128 : 65535, 1};
+  dim3 grid = {(unsigned)(gemm.m + 127) / 128,
+               (unsigned)(gemm.n + 127) / 128 < 65535 ? (unsigned)(gemm.n + 127) / 128 : 65535, 1};
   cudaError_t error = cudaLaunchKernel(kernel, grid, (dim3){256, 1, 1}, args, 0, handle->stream);
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-static cublasStatus_t gemm_types(cudaDataType a, cudaDataType b, cudaDataType c, cublasComputeType_t compute, struct gemm *gemm) {
+static cublasStatus_t gemm_types(cudaDataType a, cudaDataType b, cudaDataType c, cublasComputeType_t compute,
+                                 struct gemm *gemm)
+{
   switch (compute) {
   case CUBLAS_COMPUTE_32F:
   case CUBLAS_COMPUTE_32F_PEDANTIC:
@@ -176,25 +195,42 @@ static cublasStatus_t gemm_types(cudaDataType a, cudaDataType b, cudaDataType c,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-                              const float *alpha, const float *A, int lda, const float *B, int ldb, const float *beta, float *C, int ldc) {
+cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
+                              int k, const float *alpha, const float *A, int lda, const float *B, int ldb,
+                              const float *beta, float *C, int ldc)
+{
   struct gemm gemm = {.m = m, .n = n, .k = k, .batch = 1, .a = A, .b = B, .c = C, .lda = lda, .ldb = ldb, .ldc = ldc};
 
   return launch(handle, transa, transb, gemm, alpha, beta);
 }
 
-cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-                                         const float *alpha, const float *A, int lda, long long strideA, const float *B, int ldb,
-                                         long long strideB, const float *beta, float *C, int ldc, long long strideC, int batchCount) {
-  struct gemm gemm = {.m = m, .n = n, .k = k, .batch = batchCount, .a = A, .b = B, .c = C, .lda = lda, .ldb = ldb, .ldc = ldc,
-                      .stride_a = strideA, .stride_b = strideB, .stride_c = strideC};
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+                                         int m, int n, int k, const float *alpha, const float *A, int lda,
+                                         long long strideA, const float *B, int ldb, long long strideB,
+                                         const float *beta, float *C, int ldc, long long strideC, int batchCount)
+{
+  struct gemm gemm = {.m = m,
+                      .n = n,
+                      .k = k,
+                      .batch = batchCount,
+                      .a = A,
+                      .b = B,
+                      .c = C,
+                      .lda = lda,
+                      .ldb = ldb,
+                      .ldc = ldc,
+                      .stride_a = strideA,
+                      .stride_b = strideB,
+                      .stride_c = strideC};
 
   return launch(handle, transa, transb, gemm, alpha, beta);
 }
 
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const void *alpha,
-                            const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb, const void *beta, void *C,
-                            cudaDataType Ctype, int ldc, cublasComputeType_t computeType, cublasGemmAlgo_t algo) {
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
+                            int k, const void *alpha, const void *A, cudaDataType Atype, int lda, const void *B,
+                            cudaDataType Btype, int ldb, const void *beta, void *C, cudaDataType Ctype, int ldc,
+                            cublasComputeType_t computeType, cublasGemmAlgo_t algo)
+{
   struct gemm gemm = {.m = m, .n = n, .k = k, .batch = 1, .a = A, .b = B, .c = C, .lda = lda, .ldb = ldb, .ldc = ldc};
   cublasStatus_t status = gemm_types(Atype, Btype, Ctype, computeType, &gemm);
 
@@ -202,12 +238,26 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cub
   return status != CUBLAS_STATUS_SUCCESS ? status : launch(handle, transa, transb, gemm, alpha, beta);
 }
 
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-                                          const void *alpha, const void *A, cudaDataType Atype, int lda, long long strideA, const void *B,
-                                          cudaDataType Btype, int ldb, long long strideB, const void *beta, void *C, cudaDataType Ctype,
-                                          int ldc, long long strideC, int batchCount, cublasComputeType_t computeType, cublasGemmAlgo_t algo) {
-  struct gemm gemm = {.m = m, .n = n, .k = k, .batch = batchCount, .a = A, .b = B, .c = C, .lda = lda, .ldb = ldb, .ldc = ldc,
-                      .stride_a = strideA, .stride_b = strideB, .stride_c = strideC};
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+                                          int m, int n, int k, const void *alpha, const void *A, cudaDataType Atype,
+                                          int lda, long long strideA, const void *B, cudaDataType Btype, int ldb,
+                                          long long strideB, const void *beta, void *C, cudaDataType Ctype, int ldc,
+                                          long long strideC, int batchCount, cublasComputeType_t computeType,
+                                          cublasGemmAlgo_t algo)
+{
+  struct gemm gemm = {.m = m,
+                      .n = n,
+                      .k = k,
+                      .batch = batchCount,
+                      .a = A,
+                      .b = B,
+                      .c = C,
+                      .lda = lda,
+                      .ldb = ldb,
+                      .ldc = ldc,
+                      .stride_a = strideA,
+                      .stride_b = strideB,
+                      .stride_c = strideC};
   cublasStatus_t status = gemm_types(Atype, Btype, Ctype, computeType, &gemm);
 
   (void)algo;

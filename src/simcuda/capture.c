@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stream capture and graphs. A captured call becomes a node; the order in which nodes were captured is one valid order of the graph,
- * so a graph is a list. Which streams have joined is followed with one vector clock per stream of a capture. */
+ * Stream capture and graphs. A captured call becomes a node; the order in which nodes were captured is one valid order
+ * of the graph, so a graph is a list. Which streams have joined is followed with one vector clock per stream of a
+ * capture. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,19 +27,22 @@ static uint64_t last_capture_id;
 static struct sim_pool graphs = {.bytes = sizeof(struct CUgraph_st)}, execs = {.bytes = sizeof(struct CUgraphExec_st)};
 static __thread CUstreamCaptureMode thread_mode; /* global is 0, the default */
 
-static int invalidate(struct sim_capture *capture, int error) {
+static int invalidate(struct sim_capture *capture, int error)
+{
   capture->invalidated = true;
   return error;
 }
 
-static struct sim_capture *capture_by_id(uint64_t id) {
+static struct sim_capture *capture_by_id(uint64_t id)
+{
   for (struct sim_capture *each = captures; each != NULL; each = each->next)
     if (each->id == id)
       return each;
   return NULL;
 }
 
-static CUgraph graph_new(void) {
+static CUgraph graph_new(void)
+{
   CUgraph graph = sim_pool_get(&graphs);
 
   if (graph == NULL)
@@ -47,7 +51,8 @@ static CUgraph graph_new(void) {
   return graph;
 }
 
-void sim_graph_release(CUgraph graph) {
+void sim_graph_release(CUgraph graph)
+{
   if (--graph->references != 0)
     return;
   for (struct sim_op *op = graph->head, *next; op != NULL; op = next) {
@@ -61,7 +66,8 @@ void sim_graph_release(CUgraph graph) {
 /* ---- what captures forbid ---- */
 
 /* Does this capture keep this thread, in its present mode, from unsafe calls? */
-static bool restrains(const struct sim_capture *capture) {
+static bool restrains(const struct sim_capture *capture)
+{
   bool own = pthread_equal(capture->owner, pthread_self()) != 0;
 
   if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -69,7 +75,8 @@ static bool restrains(const struct sim_capture *capture) {
   return own || (thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-int sim_capture_forbid_unsafe(void) {
+int sim_capture_forbid_unsafe(void)
+{
   int error = 0;
 
   for (struct sim_capture *each = captures; each != NULL; each = each->next)
@@ -78,7 +85,8 @@ int sim_capture_forbid_unsafe(void) {
   return error;
 }
 
-int sim_capture_forbid_any(CUcontext context) {
+int sim_capture_forbid_any(CUcontext context)
+{
   int error = 0;
 
   for (struct sim_capture *each = captures; each != NULL; each = each->next)
@@ -87,7 +95,8 @@ int sim_capture_forbid_any(CUcontext context) {
   return error;
 }
 
-int sim_capture_forbid_legacy(CUstream stream) {
+int sim_capture_forbid_legacy(CUstream stream)
+{
   int error = 0;
 
   if (!stream->legacy || captures == NULL)
@@ -98,7 +107,8 @@ int sim_capture_forbid_legacy(CUstream stream) {
   return error;
 }
 
-int sim_capture_forbid_wait(CUstream stream) {
+int sim_capture_forbid_wait(CUstream stream)
+{
   if (captures == NULL)
     return 0;
   if (stream->capture != NULL)
@@ -108,7 +118,8 @@ int sim_capture_forbid_wait(CUstream stream) {
   return error != 0 ? error : sim_capture_forbid_unsafe();
 }
 
-int sim_capture_forbid_event(CUevent event) {
+int sim_capture_forbid_event(CUevent event)
+{
   struct sim_capture *capture = event->capture_id != 0 ? capture_by_id(event->capture_id) : NULL;
 
   if (capture != NULL)
@@ -120,7 +131,8 @@ int sim_capture_forbid_event(CUevent event) {
 
 /* ---- what captures record ---- */
 
-int sim_capture_add(CUstream stream, struct sim_op *op) {
+int sim_capture_add(CUstream stream, struct sim_op *op)
+{
   struct sim_capture *capture = stream->capture;
 
   if (capture->invalidated) {
@@ -137,7 +149,8 @@ int sim_capture_add(CUstream stream, struct sim_op *op) {
   return 0;
 }
 
-int sim_capture_event_record(CUstream stream, CUevent event) {
+int sim_capture_event_record(CUstream stream, CUevent event)
+{
   struct sim_capture *capture = stream->capture;
 
   if (capture->invalidated)
@@ -149,7 +162,8 @@ int sim_capture_event_record(CUstream stream, CUevent event) {
   return 0;
 }
 
-static int join(struct sim_capture *capture, CUstream stream) {
+static int join(struct sim_capture *capture, CUstream stream)
+{
   if (capture->count == MAX_STREAMS)
     return invalidate(capture, CUDA_ERROR_OUT_OF_MEMORY);
   stream->capture = capture;
@@ -160,7 +174,8 @@ static int join(struct sim_capture *capture, CUstream stream) {
 }
 
 /* Called when the stream, the event or both are captured. */
-int sim_capture_event_wait(CUstream stream, CUevent event) {
+int sim_capture_event_wait(CUstream stream, CUevent event)
+{
   struct sim_capture *capture = event->capture_id != 0 ? capture_by_id(event->capture_id) : NULL;
 
   if (stream->capture != NULL && stream->capture->invalidated)
@@ -188,7 +203,8 @@ int sim_capture_event_wait(CUstream stream, CUevent event) {
 }
 
 /* Takes the capture apart; its graph stays with the caller. */
-static void end(struct sim_capture *capture) {
+static void end(struct sim_capture *capture)
+{
   for (struct sim_capture **link = &captures; *link != NULL; link = &(*link)->next)
     if (*link == capture) {
       *link = capture->next;
@@ -201,7 +217,8 @@ static void end(struct sim_capture *capture) {
   free(capture);
 }
 
-void sim_capture_stream_gone(CUstream stream) {
+void sim_capture_stream_gone(CUstream stream)
+{
   struct sim_capture *capture = stream->capture;
 
   if (capture == NULL)
@@ -213,7 +230,8 @@ void sim_capture_stream_gone(CUstream stream) {
   }
 }
 
-static int begin_capture(CUstream handle, CUstreamCaptureMode mode, bool per_thread) {
+static int begin_capture(CUstream handle, CUstreamCaptureMode mode, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   int error = sim_context(&context);
@@ -226,7 +244,9 @@ static int begin_capture(CUstream handle, CUstreamCaptureMode mode, bool per_thr
   struct sim_capture *capture = NULL;
   if ((error = sim_stream_of(context, handle, per_thread, &stream)) != 0)
     goto cleanup;
-  error = stream->legacy ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : stream->capture != NULL ? CUDA_ERROR_ILLEGAL_STATE : 0;
+  error = stream->legacy            ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+          : stream->capture != NULL ? CUDA_ERROR_ILLEGAL_STATE
+                                    : 0;
   if (error != 0)
     goto cleanup;
   error = CUDA_ERROR_OUT_OF_MEMORY;
@@ -248,7 +268,8 @@ cleanup:
 DRIVER_PT(cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCaptureMode mode), (stream, mode),
           begin_capture(stream, mode, per_thread))
 
-static bool all_joined(const struct sim_capture *capture) {
+static bool all_joined(const struct sim_capture *capture)
+{
   const uint64_t *origin = capture->seen[capture->origin->capture_index];
 
   for (unsigned i = 0; i < capture->count; i++)
@@ -257,7 +278,8 @@ static bool all_joined(const struct sim_capture *capture) {
   return true;
 }
 
-static int end_capture(CUstream handle, CUgraph *graph, bool per_thread) {
+static int end_capture(CUstream handle, CUgraph *graph, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   int error = sim_context(&context);
@@ -295,7 +317,8 @@ cleanup:
 DRIVER_PT(cuStreamEndCapture, _ptsz, (CUstream stream, CUgraph *graph), (stream, graph),
           end_capture(stream, graph, per_thread))
 
-static int capture_info(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, bool per_thread) {
+static int capture_info(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   int error = sim_context(&context);
@@ -313,9 +336,9 @@ static int capture_info(CUstream handle, CUstreamCaptureStatus *status, cuuint64
   }
   if (error == 0) {
     const struct sim_capture *capture = stream->capture;
-    *status = capture == NULL          ? CU_STREAM_CAPTURE_STATUS_NONE
-              : capture->invalidated   ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *status = capture == NULL        ? CU_STREAM_CAPTURE_STATUS_NONE
+              : capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                     : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     if (id != NULL && capture != NULL)
       *id = capture->id;
     if (graph != NULL)
@@ -328,7 +351,8 @@ DRIVER_PT(cuStreamIsCapturing, _ptsz, (CUstream stream, CUstreamCaptureStatus *s
           capture_info(stream, status, NULL, NULL, per_thread))
 
 static int capture_info_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                           const CUgraphNode **dependencies, size_t *count, bool per_thread) {
+                           const CUgraphNode **dependencies, size_t *count, bool per_thread)
+{
   /* The simulation's nodes have no handles of their own. */
   if (dependencies != NULL)
     *dependencies = NULL;
@@ -337,13 +361,14 @@ static int capture_info_v3(CUstream stream, CUstreamCaptureStatus *status, cuuin
   return capture_info(stream, status, id, graph, per_thread);
 }
 DRIVER_PT(cuStreamGetCaptureInfo_v3, _ptsz,
-          (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **dependencies,
-           const CUgraphEdgeData **edges, size_t *count),
+          (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+           const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count),
           (stream, status, id, graph, dependencies, edges, count),
           ((void)(edges != NULL ? *edges = NULL : NULL),
            capture_info_v3(stream, status, id, graph, dependencies, count, per_thread)))
 
-static int exchange_mode(CUstreamCaptureMode *mode) {
+static int exchange_mode(CUstreamCaptureMode *mode)
+{
   if (mode == NULL || (int)*mode < 0 || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
     return CUDA_ERROR_INVALID_VALUE;
   CUstreamCaptureMode before = thread_mode;
@@ -355,7 +380,8 @@ DRIVER(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), (mode), 
 
 /* ---- graphs ---- */
 
-static int create_graph(CUgraph *graph, unsigned flags) {
+static int create_graph(CUgraph *graph, unsigned flags)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -372,7 +398,8 @@ static int create_graph(CUgraph *graph, unsigned flags) {
 }
 DRIVER(cuGraphCreate, (CUgraph * graph, unsigned flags), (graph, flags), create_graph(graph, flags))
 
-static int destroy_graph(CUgraph graph) {
+static int destroy_graph(CUgraph graph)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -389,7 +416,8 @@ static int destroy_graph(CUgraph graph) {
 }
 DRIVER(cuGraphDestroy, (CUgraph graph), (graph), destroy_graph(graph))
 
-static int count_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
+static int count_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -407,7 +435,8 @@ static int count_nodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
 DRIVER(cuGraphGetNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count), (graph, nodes, count),
        count_nodes(graph, nodes, count))
 
-static int instantiate(CUgraphExec *exec, CUgraph graph) {
+static int instantiate(CUgraphExec *exec, CUgraph graph)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -432,7 +461,8 @@ static int instantiate(CUgraphExec *exec, CUgraph graph) {
 DRIVER(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags),
        instantiate(exec, graph))
 
-static int destroy_exec(CUgraphExec exec) {
+static int destroy_exec(CUgraphExec exec)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -450,20 +480,23 @@ static int destroy_exec(CUgraphExec exec) {
 }
 DRIVER(cuGraphExecDestroy, (CUgraphExec exec), (exec), destroy_exec(exec))
 
-static void run_graph(void *payload) {
+static void run_graph(void *payload)
+{
   const CUgraph *graph = payload;
 
   for (struct sim_op *op = (*graph)->head; op != NULL; op = op->next)
     if (op->run != NULL)
       op->run(op->payload);
 }
-static void drop_graph(void *payload) {
+static void drop_graph(void *payload)
+{
   CUgraph *graph = payload;
 
   sim_graph_release(*graph);
 }
 
-static int launch_graph(CUgraphExec exec, CUstream handle, bool per_thread) {
+static int launch_graph(CUgraphExec exec, CUstream handle, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   int error = sim_context(&context);
@@ -490,10 +523,12 @@ cleanup:
   pthread_mutex_unlock(&sim_lock);
   return error;
 }
-DRIVER_PT(cuGraphLaunch, _ptsz, (CUgraphExec exec, CUstream stream), (exec, stream), launch_graph(exec, stream, per_thread))
+DRIVER_PT(cuGraphLaunch, _ptsz, (CUgraphExec exec, CUstream stream), (exec, stream),
+          launch_graph(exec, stream, per_thread))
 
 /* There is nothing to prepare: only the stream is checked. */
-static int upload_graph(CUgraphExec exec, CUstream handle, bool per_thread) {
+static int upload_graph(CUgraphExec exec, CUstream handle, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   int error = sim_context(&context);
@@ -501,9 +536,11 @@ static int upload_graph(CUgraphExec exec, CUstream handle, bool per_thread) {
   if (error != 0)
     return error;
   pthread_mutex_lock(&sim_lock);
-  if ((error = sim_stream_of(context, handle, per_thread, &stream)) == 0 && (exec == NULL || exec->magic != SIM_EXEC_MAGIC))
+  if ((error = sim_stream_of(context, handle, per_thread, &stream)) == 0 &&
+      (exec == NULL || exec->magic != SIM_EXEC_MAGIC))
     error = CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_unlock(&sim_lock);
   return error;
 }
-DRIVER_PT(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream), (exec, stream), upload_graph(exec, stream, per_thread))
+DRIVER_PT(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream), (exec, stream),
+          upload_graph(exec, stream, per_thread))

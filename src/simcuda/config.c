@@ -25,7 +25,8 @@ static unsigned failure_count, unpaired_count;
 static atomic_uint_fast64_t submissions;
 static atomic_bool lost;
 
-void simcuda_complain(const char *format, ...) {
+void simcuda_complain(const char *format, ...)
+{
   char line[512];
   va_list list;
 
@@ -41,7 +42,8 @@ void simcuda_complain(const char *format, ...) {
 }
 
 /* "8G", "512M", "123": bytes. */
-static bool parse_bytes(const char *text, uint64_t *bytes) {
+static bool parse_bytes(const char *text, uint64_t *bytes)
+{
   char *end;
 
   errno = 0;
@@ -54,7 +56,10 @@ static bool parse_bytes(const char *text, uint64_t *bytes) {
   case 'G': shift += 10; /* fall through */
   case 'M': shift += 10; /* fall through */
   case 'k':
-  case 'K': shift += 10; end++; break;
+  case 'K':
+    shift += 10;
+    end++;
+    break;
   case '\0': break;
   default: return false;
   }
@@ -65,8 +70,12 @@ static bool parse_bytes(const char *text, uint64_t *bytes) {
 }
 
 /* "120us", "1.5ms", "0": nanoseconds, at most ten seconds. */
-static bool parse_time(const char *text, uint64_t *ns) {
-  static const struct { const char *unit; double scale; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+static bool parse_time(const char *text, uint64_t *ns)
+{
+  static const struct {
+    const char *unit;
+    double scale;
+  } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
   char *end;
 
   errno = 0;
@@ -85,7 +94,8 @@ static bool parse_time(const char *text, uint64_t *ns) {
   return false;
 }
 
-static bool parse_integer(const char *text, int64_t low, int64_t high, int64_t *value) {
+static bool parse_integer(const char *text, int64_t low, int64_t high, int64_t *value)
+{
   char *end;
 
   errno = 0;
@@ -97,7 +107,8 @@ static bool parse_integer(const char *text, int64_t low, int64_t high, int64_t *
 }
 
 /* Splits off "@n" at the end of `item`; true unless n is no positive number. */
-static bool take_ordinal(char *item, uint64_t *nth) {
+static bool take_ordinal(char *item, uint64_t *nth)
+{
   char *at = strrchr(item, '@');
   int64_t value;
 
@@ -111,7 +122,8 @@ static bool take_ordinal(char *item, uint64_t *nth) {
   return true;
 }
 
-static bool parse_failure(char *item, struct fault *fault) {
+static bool parse_failure(char *item, struct fault *fault)
+{
   if (!take_ordinal(item, &fault->nth))
     return false;
   char *equals = strchr(item, '=');
@@ -123,7 +135,8 @@ static bool parse_failure(char *item, struct fault *fault) {
   return fault->error > 0;
 }
 
-static bool parse_unpaired(char *item, struct fault *fault) {
+static bool parse_unpaired(char *item, struct fault *fault)
+{
   if (!take_ordinal(item, &fault->nth))
     return false;
   char *colon = strchr(item, ':');
@@ -140,7 +153,8 @@ static bool parse_unpaired(char *item, struct fault *fault) {
 }
 
 /* Parses a comma-separated list; its copy is kept for the life of the process, since the faults point into it. */
-static bool parse_faults(const char *text, bool (*parse)(char *, struct fault *), struct fault *faults, unsigned *count) {
+static bool parse_faults(const char *text, bool (*parse)(char *, struct fault *), struct fault *faults, unsigned *count)
+{
   char *copy = strdup(text), *rest = copy, *item;
 
   if (copy == NULL)
@@ -154,12 +168,14 @@ static bool parse_faults(const char *text, bool (*parse)(char *, struct fault *)
   return true;
 }
 
-static int refuse(const char *variable, const char *value, const char *expected) {
+static int refuse(const char *variable, const char *value, const char *expected)
+{
   simcuda_complain("simcuda: %s=%s was not understood: expected %s; correct or unset it", variable, value, expected);
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-static int load(void) {
+static int load(void)
+{
   const char *text;
   int64_t number;
 
@@ -177,11 +193,22 @@ static int load(void) {
       return refuse("SIMCUDA_LOST", text, "a number of submissions");
     atomic_store(&lost, sim_settings.lost_after == 0);
   }
+  if ((text = getenv("SIMCUDA_THREADS")) != NULL) {
+    if (!parse_integer(text, 1, SIMCUDA_MAX_THREADS, &number))
+      return refuse("SIMCUDA_THREADS", text, "a number from 1 to 16");
+    sim_settings.threads = (int)number;
+  }
+  if ((text = getenv("SIMCUDA_CUPTI_VERSION")) != NULL) {
+    if (!parse_integer(text, 1, UINT32_MAX, &number))
+      return refuse("SIMCUDA_CUPTI_VERSION", text, "a number like 130001");
+    sim_settings.cupti_version = (uint32_t)number;
+  }
   if ((text = getenv("SIMCUDA_FAIL")) != NULL && !parse_faults(text, parse_failure, failures, &failure_count))
     return refuse("SIMCUDA_FAIL", text, "call=error[@n],... with an error's number or name");
   if ((text = getenv("SIMCUDA_UNPAIRED")) != NULL && !parse_faults(text, parse_unpaired, unpaired, &unpaired_count))
     return refuse("SIMCUDA_UNPAIRED", text, "call[:enter|:exit][@n],...");
-  if ((text = getenv("SIMCUDA_SUBSCRIBER")) != NULL && text[0] != '\0' && (sim_settings.subscriber = strdup(text)) == NULL)
+  if ((text = getenv("SIMCUDA_SUBSCRIBER")) != NULL && text[0] != '\0' &&
+      (sim_settings.subscriber = strdup(text)) == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (failure_count != 0 || sim_settings.lost_after >= 0)
     atomic_fetch_or(&simcuda_watch, SIMCUDA_WATCH_FAULTS);
@@ -191,24 +218,31 @@ static int load(void) {
 static int load_result;
 static void load_once(void) { load_result = load(); }
 
-int sim_settings_load(void) {
+int sim_settings_load(void)
+{
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
   pthread_once(&once, load_once);
   return load_result;
 }
 
+int simcuda_threads(void) { return sim_settings_load() == 0 ? sim_settings.threads : 1; }
+uint32_t simcuda_cupti_version(void) { return sim_settings_load() == 0 ? sim_settings.cupti_version : 0; }
+
 /* A fault for cuMemAlloc means cuMemAlloc_v2 and the per-thread forms as well. */
-static bool names_call(const char *wanted, const char *name) {
+static bool names_call(const char *wanted, const char *name)
+{
   size_t length = strlen(wanted);
 
   if (strncmp(name, wanted, length) != 0)
     return false;
   const char *rest = name + length;
-  return rest[0] == '\0' || strncmp(rest, "_pt", 3) == 0 || (rest[0] == '_' && rest[1] == 'v' && rest[2] >= '0' && rest[2] <= '9');
+  return rest[0] == '\0' || strncmp(rest, "_pt", 3) == 0 ||
+         (rest[0] == '_' && rest[1] == 'v' && rest[2] >= '0' && rest[2] <= '9');
 }
 
-static struct fault *due(struct fault *faults, unsigned count, const char *name) {
+static struct fault *due(struct fault *faults, unsigned count, const char *name)
+{
   for (unsigned i = 0; i < count; i++)
     if (names_call(faults[i].call, name)) {
       uint64_t seen = atomic_fetch_add(&faults[i].seen, 1) + 1;
@@ -219,7 +253,8 @@ static struct fault *due(struct fault *faults, unsigned count, const char *name)
 }
 
 /* What still answers on a lost device: nothing that asks the device. */
-static bool survives_loss(const char *name) {
+static bool survives_loss(const char *name)
+{
   static const char *const names[] = {"cudaGetLastError", "cudaPeekAtLastError", "cudaDriverGetVersion",
                                       "cudaRuntimeGetVersion", "cuDriverGetVersion"};
 
@@ -229,21 +264,24 @@ static bool survives_loss(const char *name) {
   return false;
 }
 
-int sim_fault_for(const char *name) {
+int sim_fault_for(const char *name)
+{
   if (atomic_load(&lost) && !survives_loss(name))
     return CUDA_ERROR_DEVICE_UNAVAILABLE;
   struct fault *fault = due(failures, failure_count, name);
   return fault != NULL ? fault->error : 0;
 }
 
-enum sim_pairing sim_pairing_for(const char *name) {
+enum sim_pairing sim_pairing_for(const char *name)
+{
   if (unpaired_count == 0)
     return SIM_PAIRED;
   struct fault *fault = due(unpaired, unpaired_count, name);
   return fault != NULL ? fault->pairing : SIM_PAIRED;
 }
 
-void sim_count_submission(void) {
+void sim_count_submission(void)
+{
   if (sim_settings.lost_after >= 0 && (int64_t)(atomic_fetch_add(&submissions, 1) + 1) >= sim_settings.lost_after)
     atomic_store(&lost, true);
 }

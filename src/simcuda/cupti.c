@@ -2,7 +2,6 @@
  * The part of CUPTI that a callback-based tool uses: one subscriber, callbacks by id or domain, names, time. */
 #include <cupti.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,7 +16,10 @@ static const char *const driver_names[] = {
 static const char *const runtime_names[] = {
 #include "runtime_names.inc"
 };
-enum { DRIVER_NAMES = sizeof driver_names / sizeof driver_names[0], RUNTIME_NAMES = sizeof runtime_names / sizeof runtime_names[0] };
+enum {
+  DRIVER_NAMES = sizeof driver_names / sizeof driver_names[0],
+  RUNTIME_NAMES = sizeof runtime_names / sizeof runtime_names[0]
+};
 
 struct CUpti_Subscriber_st {
   CUpti_CallbackFunc callback;
@@ -27,13 +29,15 @@ static struct CUpti_Subscriber_st subscriber; /* there is only one */
 static atomic_bool subscribed;
 static __thread CUptiResult last_error;
 
-static CUptiResult note(CUptiResult result) {
+static CUptiResult note(CUptiResult result)
+{
   if (result != CUPTI_SUCCESS)
     last_error = result;
   return result;
 }
 
-static const char *name_of(CUpti_CallbackDomain domain, uint32_t cbid) {
+static const char *name_of(CUpti_CallbackDomain domain, uint32_t cbid)
+{
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
     return cbid < DRIVER_NAMES ? driver_names[cbid] : NULL;
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API)
@@ -41,7 +45,8 @@ static const char *name_of(CUpti_CallbackDomain domain, uint32_t cbid) {
   return NULL;
 }
 
-static void deliver(struct simcuda_call *call, bool exit) {
+static void deliver(struct simcuda_call *call, bool exit)
+{
   CUpti_CallbackData data = {.callbackSite = exit ? CUPTI_API_EXIT : CUPTI_API_ENTER,
                              .functionName = call->name,
                              .functionParams = call->params,
@@ -54,26 +59,18 @@ static void deliver(struct simcuda_call *call, bool exit) {
   subscriber.callback(subscriber.userdata, (CUpti_CallbackDomain)call->domain, call->cbid, &data);
 }
 
-CUptiResult cuptiGetVersion(uint32_t *version) {
-  const char *text = getenv("SIMCUDA_CUPTI_VERSION");
-  char *end;
-
+CUptiResult cuptiGetVersion(uint32_t *version)
+{
   if (version == NULL)
     return note(CUPTI_ERROR_INVALID_PARAMETER);
-  *version = CUPTI_API_VERSION;
-  if (text != NULL) {
-    unsigned long value = strtoul(text, &end, 10);
-    if (end == text || *end != '\0' || value > UINT32_MAX) {
-      simcuda_complain("simcuda: SIMCUDA_CUPTI_VERSION=%s was not understood: expected a number like 130001; correct or unset it", text);
-      return note(CUPTI_ERROR_INVALID_PARAMETER);
-    }
-    *version = (uint32_t)value;
-  }
+  uint32_t wanted = simcuda_cupti_version();
+  *version = wanted != 0 ? wanted : CUPTI_API_VERSION;
   return CUPTI_SUCCESS;
 }
 
-static CUptiResult subscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc callback, void *userdata, const char *name,
-                             const char **holder) {
+static CUptiResult subscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc callback, void *userdata,
+                             const char *name, const char **holder)
+{
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
   if (handle == NULL || callback == NULL)
@@ -93,14 +90,16 @@ static CUptiResult subscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc 
   return result;
 }
 
-CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc callback, void *userdata) {
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc callback, void *userdata)
+{
   const char *holder;
 
   return note(subscribe(handle, callback, userdata, NULL, &holder));
 }
 
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc callback, void *userdata,
-                              CUpti_SubscriberParams *params) {
+                              CUpti_SubscriberParams *params)
+{
   const char *holder = NULL;
 
   if (params != NULL && params->structSize < CUpti_SubscriberParams_STRUCT_SIZE)
@@ -115,7 +114,8 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc
 
 static bool ours(CUpti_SubscriberHandle handle) { return handle == &subscriber && atomic_load(&subscribed); }
 
-CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle)
+{
   if (!ours(handle))
     return note(CUPTI_ERROR_INVALID_PARAMETER);
   simcuda_unsubscribe();
@@ -124,7 +124,9 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
 }
 
 /* The simulation calls back in the two API domains; the others may be enabled and stay silent. */
-CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
+                                CUpti_CallbackId cbid)
+{
   if (!ours(handle) || domain <= CUPTI_CB_DOMAIN_INVALID || domain >= CUPTI_CB_DOMAIN_SIZE)
     return note(CUPTI_ERROR_INVALID_PARAMETER);
   if (domain != CUPTI_CB_DOMAIN_DRIVER_API && domain != CUPTI_CB_DOMAIN_RUNTIME_API)
@@ -135,7 +137,8 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, 
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain) {
+CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain)
+{
   if (!ours(handle) || domain <= CUPTI_CB_DOMAIN_INVALID || domain >= CUPTI_CB_DOMAIN_SIZE)
     return note(CUPTI_ERROR_INVALID_PARAMETER);
   for (uint32_t cbid = 1; cbid < SIMCUDA_MAX_CBID; cbid++)
@@ -144,20 +147,24 @@ CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle handle, CU
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle handle) {
+CUptiResult cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle handle)
+{
   CUptiResult result = cuptiEnableDomain(enable, handle, CUPTI_CB_DOMAIN_DRIVER_API);
 
   return result != CUPTI_SUCCESS ? result : cuptiEnableDomain(enable, handle, CUPTI_CB_DOMAIN_RUNTIME_API);
 }
 
-CUptiResult cuptiGetCallbackState(uint32_t *enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+CUptiResult cuptiGetCallbackState(uint32_t *enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
+                                  CUpti_CallbackId cbid)
+{
   if (!ours(handle) || enable == NULL || name_of(domain, cbid) == NULL)
     return note(CUPTI_ERROR_INVALID_PARAMETER);
   *enable = simcuda_enabled((enum simcuda_domain)domain, cbid);
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char **name) {
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char **name)
+{
   const char *found = name_of(domain, cbid);
 
   if (name == NULL || found == NULL)
@@ -166,7 +173,8 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, con
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiSupportedDomains(size_t *count, CUpti_DomainTable *table) {
+CUptiResult cuptiSupportedDomains(size_t *count, CUpti_DomainTable *table)
+{
   static CUpti_CallbackDomain domains[] = {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API};
 
   if (count == NULL || table == NULL)
@@ -176,7 +184,8 @@ CUptiResult cuptiSupportedDomains(size_t *count, CUpti_DomainTable *table) {
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t *device) {
+CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t *device)
+{
   uint32_t current;
   int ordinal = 0;
 
@@ -190,7 +199,8 @@ CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t *device) {
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiGetContextId(CUcontext context, uint32_t *id) {
+CUptiResult cuptiGetContextId(CUcontext context, uint32_t *id)
+{
   int ordinal;
 
   if (id == NULL)
@@ -200,7 +210,8 @@ CUptiResult cuptiGetContextId(CUcontext context, uint32_t *id) {
 }
 
 /* The clock of the real one: CLOCK_REALTIME in nanoseconds. */
-CUptiResult cuptiGetTimestamp(uint64_t *timestamp) {
+CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
+{
   struct timespec now;
 
   if (timestamp == NULL)
@@ -210,20 +221,24 @@ CUptiResult cuptiGetTimestamp(uint64_t *timestamp) {
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiGetLastError(void) {
+CUptiResult cuptiGetLastError(void)
+{
   CUptiResult error = last_error;
 
   last_error = CUPTI_SUCCESS;
   return error;
 }
 
-#define RESULTS(X)                                                                                                   \
-  X(CUPTI_SUCCESS) X(CUPTI_ERROR_INVALID_PARAMETER) X(CUPTI_ERROR_INVALID_DEVICE) X(CUPTI_ERROR_INVALID_CONTEXT)      \
-  X(CUPTI_ERROR_INVALID_OPERATION) X(CUPTI_ERROR_OUT_OF_MEMORY) X(CUPTI_ERROR_MAX_LIMIT_REACHED)                      \
-  X(CUPTI_ERROR_NOT_INITIALIZED) X(CUPTI_ERROR_NOT_COMPATIBLE) X(CUPTI_ERROR_NOT_SUPPORTED)                           \
-  X(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES) X(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) X(CUPTI_ERROR_UNKNOWN)
+#define RESULTS(X)                                                                                          \
+  X(CUPTI_SUCCESS)                                                                                          \
+  X(CUPTI_ERROR_INVALID_PARAMETER)                                                                          \
+  X(CUPTI_ERROR_INVALID_DEVICE) X(CUPTI_ERROR_INVALID_CONTEXT) X(CUPTI_ERROR_INVALID_OPERATION)             \
+      X(CUPTI_ERROR_OUT_OF_MEMORY) X(CUPTI_ERROR_MAX_LIMIT_REACHED) X(CUPTI_ERROR_NOT_INITIALIZED)          \
+          X(CUPTI_ERROR_NOT_COMPATIBLE) X(CUPTI_ERROR_NOT_SUPPORTED) X(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES) \
+              X(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) X(CUPTI_ERROR_UNKNOWN)
 
-CUptiResult cuptiGetResultString(CUptiResult result, const char **text) {
+CUptiResult cuptiGetResultString(CUptiResult result, const char **text)
+{
   if (text == NULL)
     return note(CUPTI_ERROR_INVALID_PARAMETER);
   switch (result) {
@@ -238,7 +253,8 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char **text) {
 CUptiResult cuptiGetErrorMessage(CUptiResult result, const char **text) { return cuptiGetResultString(result, text); }
 
 /* Nothing to take down: the real one detaches itself, and so does this. */
-CUptiResult cuptiFinalize(void) {
+CUptiResult cuptiFinalize(void)
+{
   if (atomic_load(&subscribed))
     cuptiUnsubscribe(&subscriber);
   return CUPTI_SUCCESS;
@@ -248,7 +264,9 @@ CUptiResult cuptiFinalize(void) {
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) { return (void)kind, note(CUPTI_ERROR_NOT_SUPPORTED); }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) { return (void)kind, note(CUPTI_ERROR_NOT_SUPPORTED); }
-CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete) {
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                           CUpti_BuffersCallbackCompleteFunc complete)
+{
   return (void)request, (void)complete, note(CUPTI_ERROR_NOT_SUPPORTED);
 }
 CUptiResult cuptiActivityFlushAll(uint32_t flag) { return (void)flag, CUPTI_SUCCESS; }

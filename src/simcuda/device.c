@@ -28,7 +28,8 @@ static __thread int stack_depth;
 static pthread_key_t thread_streams;
 static __thread struct thread_stream *own_streams; /* the key's value, for speed */
 
-static void drop_thread_streams(void *list) {
+static void drop_thread_streams(void *list)
+{
   pthread_mutex_lock(&sim_lock);
   for (struct thread_stream *each = list, *next; each != NULL; each = next) {
     next = each->next;
@@ -45,7 +46,8 @@ static void drop_thread_streams(void *list) {
 /* CUDA does not survive fork: the child gets errors, as on a GPU, and never waits for threads that it does not have. */
 static void lock_for_fork(void) { pthread_mutex_lock(&sim_lock); }
 static void unlock_in_parent(void) { pthread_mutex_unlock(&sim_lock); }
-static void unlock_in_child(void) {
+static void unlock_in_child(void)
+{
   if (atomic_load(&init_state) != 0)
     atomic_store(&forked, true);
   pthread_mutex_unlock(&sim_lock);
@@ -53,7 +55,8 @@ static void unlock_in_child(void) {
 
 bool sim_forked(void) { return atomic_load(&forked); }
 
-static void inject(void) {
+static void inject(void)
+{
   const char *path = getenv("CUDA_INJECTION64_PATH");
 
   if (path == NULL || path[0] == '\0')
@@ -66,7 +69,8 @@ static void inject(void) {
   __asm__ volatile(""); /* no tail call: a tool may look at its return address to see that libcuda called it */
 }
 
-static void initialize(void) {
+static void initialize(void)
+{
   init_result = sim_settings_load();
   if (init_result == 0 && sim_settings.devices == 0)
     init_result = CUDA_ERROR_NO_DEVICE;
@@ -77,7 +81,8 @@ static void initialize(void) {
   atomic_store(&init_state, 1);
 }
 
-static int do_init(unsigned flags) {
+static int do_init(unsigned flags)
+{
   static pthread_once_t once = PTHREAD_ONCE_INIT, injected = PTHREAD_ONCE_INIT;
   static __thread bool injecting; /* InitializeInjection may call cuInit itself */
 
@@ -94,13 +99,15 @@ static int do_init(unsigned flags) {
   return init_result;
 }
 
-int sim_ready(void) {
+int sim_ready(void)
+{
   if (atomic_load_explicit(&init_state, memory_order_acquire) == 0 || init_result != 0 || sim_forked())
     return CUDA_ERROR_NOT_INITIALIZED;
   return 0;
 }
 
-int sim_context(CUcontext *context) {
+int sim_context(CUcontext *context)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -111,21 +118,24 @@ int sim_context(CUcontext *context) {
   return (*context)->magic == SIM_CONTEXT_MAGIC ? 0 : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-bool sim_context_is_live(CUcontext context) {
+bool sim_context_is_live(CUcontext context)
+{
   for (CUcontext each = sim_contexts; each != NULL; each = each->next)
     if (each == context)
       return true;
   return false;
 }
 
-void *simcuda_current_context(uint32_t *id) {
+void *simcuda_current_context(uint32_t *id)
+{
   CUcontext context = stack_depth > 0 ? stack[stack_depth - 1] : NULL;
 
   *id = context != NULL ? context->id : 0;
   return context;
 }
 
-uint32_t simcuda_context_id(void *context, int *device) {
+uint32_t simcuda_context_id(void *context, int *device)
+{
   uint32_t id = 0;
 
   pthread_mutex_lock(&sim_lock);
@@ -137,7 +147,8 @@ uint32_t simcuda_context_id(void *context, int *device) {
   return id;
 }
 
-static int open_context(CUcontext context, int device, unsigned flags) {
+static int open_context(CUcontext context, int device, unsigned flags)
+{
   context->magic = SIM_CONTEXT_MAGIC;
   context->id = ++last_context_id;
   context->device = device;
@@ -154,7 +165,8 @@ static int open_context(CUcontext context, int device, unsigned flags) {
   return 0;
 }
 
-static void close_context(CUcontext context) {
+static void close_context(CUcontext context)
+{
   sim_wait_context(context);
   for (CUcontext *link = &sim_contexts; *link != NULL; link = &(*link)->next)
     if (*link == context) {
@@ -174,7 +186,8 @@ static void close_context(CUcontext context) {
 
 static bool is_device(CUdevice device) { return device >= 0 && device < sim_settings.devices; }
 
-static int per_thread_stream(CUcontext context, CUstream *stream) {
+static int per_thread_stream(CUcontext context, CUstream *stream)
+{
   for (struct thread_stream *each = own_streams; each != NULL; each = each->next)
     if (each->context == context && each->stream->magic == SIM_STREAM_MAGIC && !each->stream->destroyed) {
       *stream = each->stream;
@@ -197,7 +210,8 @@ static int per_thread_stream(CUcontext context, CUstream *stream) {
   return 0;
 }
 
-int sim_stream_of(CUcontext context, CUstream handle, bool per_thread, CUstream *stream) {
+int sim_stream_of(CUcontext context, CUstream handle, bool per_thread, CUstream *stream)
+{
   if (handle == CU_STREAM_PER_THREAD || (handle == NULL && per_thread))
     return per_thread_stream(context, stream);
   if (handle == NULL || handle == CU_STREAM_LEGACY) {
@@ -214,7 +228,8 @@ int sim_stream_of(CUcontext context, CUstream handle, bool per_thread, CUstream 
 
 DRIVER(cuInit, (unsigned flags), (flags), do_init(flags))
 
-static int get_version(int *version) {
+static int get_version(int *version)
+{
   if (version == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *version = CUDA_VERSION;
@@ -222,7 +237,8 @@ static int get_version(int *version) {
 }
 DRIVER(cuDriverGetVersion, (int *version), (version), get_version(version))
 
-static int get_device(CUdevice *device, int ordinal) {
+static int get_device(CUdevice *device, int ordinal)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -234,9 +250,10 @@ static int get_device(CUdevice *device, int ordinal) {
   *device = ordinal;
   return 0;
 }
-DRIVER(cuDeviceGet, (CUdevice *device, int ordinal), (device, ordinal), get_device(device, ordinal))
+DRIVER(cuDeviceGet, (CUdevice * device, int ordinal), (device, ordinal), get_device(device, ordinal))
 
-static int get_count(int *count) {
+static int get_count(int *count)
+{
   int error = sim_ready();
 
   if (error == 0 && count == NULL)
@@ -248,7 +265,8 @@ static int get_count(int *count) {
 DRIVER(cuDeviceGetCount, (int *count), (count), get_count(count))
 
 /* Checks shared by all queries of one device. */
-static int about_device(const void *out, CUdevice device) {
+static int about_device(const void *out, CUdevice device)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -258,7 +276,8 @@ static int about_device(const void *out, CUdevice device) {
   return is_device(device) ? 0 : CUDA_ERROR_INVALID_DEVICE;
 }
 
-static int get_name(char *name, int length, CUdevice device) {
+static int get_name(char *name, int length, CUdevice device)
+{
   int error = about_device(name, device);
 
   if (error == 0 && length <= 0)
@@ -267,9 +286,11 @@ static int get_name(char *name, int length, CUdevice device) {
     snprintf(name, (size_t)length, "synccount simulated device");
   return error;
 }
-DRIVER(cuDeviceGetName, (char *name, int length, CUdevice device), (name, length, device), get_name(name, length, device))
+DRIVER(cuDeviceGetName, (char *name, int length, CUdevice device), (name, length, device),
+       get_name(name, length, device))
 
-static int get_uuid(CUuuid *uuid, CUdevice device) {
+static int get_uuid(CUuuid *uuid, CUdevice device)
+{
   int error = about_device(uuid, device);
 
   if (error == 0) {
@@ -278,19 +299,23 @@ static int get_uuid(CUuuid *uuid, CUdevice device) {
   }
   return error;
 }
-DRIVER(cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice device), (uuid, device), get_uuid(uuid, device))
+DRIVER(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device), (uuid, device), get_uuid(uuid, device))
 
-static int total_memory(size_t *bytes, CUdevice device) {
+static int total_memory(size_t *bytes, CUdevice device)
+{
   int error = about_device(bytes, device);
 
   if (error == 0)
     *bytes = sim_settings.memory_bytes;
   return error;
 }
-DRIVER(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device), (bytes, device), total_memory(bytes, device))
+DRIVER(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device), (bytes, device), total_memory(bytes, device))
 
 /* Plausible, and never those of a product. What is not listed is 0. */
-static const struct { CUdevice_attribute attribute; int value; } attributes[] = {
+static const struct {
+  CUdevice_attribute attribute;
+  int value;
+} attributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},
@@ -331,7 +356,8 @@ static const struct { CUdevice_attribute attribute; int value; } attributes[] = 
     {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
 };
 
-static int get_attribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+static int get_attribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
   int error = about_device(value, device);
 
   if (error != 0)
@@ -352,7 +378,8 @@ DRIVER(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice
        get_attribute(value, attribute, device))
 
 /* No machine has a bus 0000:fe with such devices, so nobody takes its PCIe link for the simulation's. */
-static int get_pci_id(char *text, int length, CUdevice device) {
+static int get_pci_id(char *text, int length, CUdevice device)
+{
   int error = about_device(text, device);
 
   if (error == 0 && length < 13)
@@ -364,7 +391,8 @@ static int get_pci_id(char *text, int length, CUdevice device) {
 DRIVER(cuDeviceGetPCIBusId, (char *text, int length, CUdevice device), (text, length, device),
        get_pci_id(text, length, device))
 
-static int get_by_pci_id(CUdevice *device, const char *text) {
+static int get_by_pci_id(CUdevice *device, const char *text)
+{
   unsigned domain, bus, slot;
   int error = sim_ready();
 
@@ -377,9 +405,10 @@ static int get_by_pci_id(CUdevice *device, const char *text) {
   *device = (CUdevice)slot;
   return 0;
 }
-DRIVER(cuDeviceGetByPCIBusId, (CUdevice *device, const char *text), (device, text), get_by_pci_id(device, text))
+DRIVER(cuDeviceGetByPCIBusId, (CUdevice * device, const char *text), (device, text), get_by_pci_id(device, text))
 
-static int can_access_peer(int *can, CUdevice device, CUdevice peer) {
+static int can_access_peer(int *can, CUdevice device, CUdevice peer)
+{
   int error = about_device(can, device);
 
   if (error == 0 && !is_device(peer))
@@ -393,7 +422,8 @@ DRIVER(cuDeviceCanAccessPeer, (int *can, CUdevice device, CUdevice peer), (can, 
 
 /* ---- entry points: contexts ---- */
 
-static int retain_primary(CUcontext *context, CUdevice device) {
+static int retain_primary(CUcontext *context, CUdevice device)
+{
   int error = about_device(context, device);
 
   if (error != 0)
@@ -412,9 +442,11 @@ static int retain_primary(CUcontext *context, CUdevice device) {
   pthread_mutex_unlock(&sim_lock);
   return error;
 }
-DRIVER(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device), retain_primary(context, device))
+DRIVER(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device),
+       retain_primary(context, device))
 
-static int end_primary(CUdevice device, bool reset) {
+static int end_primary(CUdevice device, bool reset)
+{
   int error = about_device(&device, device);
 
   if (error != 0)
@@ -431,7 +463,8 @@ static int end_primary(CUdevice device, bool reset) {
 DRIVER(cuDevicePrimaryCtxRelease_v2, (CUdevice device), (device), end_primary(device, false))
 DRIVER(cuDevicePrimaryCtxReset_v2, (CUdevice device), (device), end_primary(device, true))
 
-static int primary_state(CUdevice device, unsigned *flags, int *active) {
+static int primary_state(CUdevice device, unsigned *flags, int *active)
+{
   int error = about_device(flags, device);
 
   if (error == 0 && active == NULL)
@@ -447,7 +480,8 @@ static int primary_state(CUdevice device, unsigned *flags, int *active) {
 DRIVER(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active), (device, flags, active),
        primary_state(device, flags, active))
 
-static int primary_flags(CUdevice device, unsigned flags) {
+static int primary_flags(CUdevice device, unsigned flags)
+{
   int error = about_device(&device, device);
 
   if (error == 0 && (flags & ~(unsigned)CU_CTX_FLAGS_MASK) != 0)
@@ -461,7 +495,8 @@ static int primary_flags(CUdevice device, unsigned flags) {
 }
 DRIVER(cuDevicePrimaryCtxSetFlags_v2, (CUdevice device, unsigned flags), (device, flags), primary_flags(device, flags))
 
-static int create_context(CUcontext *context, unsigned flags, CUdevice device) {
+static int create_context(CUcontext *context, unsigned flags, CUdevice device)
+{
   int error = about_device(context, device);
 
   if (error != 0)
@@ -485,8 +520,10 @@ DRIVER(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *parameters, unsi
 DRIVER(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device),
        create_context(context, flags, device))
 
-/* The structure of a destroyed context is not used again: threads may still have it current, and find its magic gone. */
-static int destroy_context(CUcontext context) {
+/* The structure of a destroyed context is not used again: threads may still have it current, and find its magic gone.
+ */
+static int destroy_context(CUcontext context)
+{
   int error = sim_ready();
 
   if (error != 0)
@@ -503,7 +540,8 @@ static int destroy_context(CUcontext context) {
 }
 DRIVER(cuCtxDestroy_v2, (CUcontext context), (context), destroy_context(context))
 
-static int check_context(CUcontext context) {
+static int check_context(CUcontext context)
+{
   int error = sim_ready();
 
   if (error == 0 && context != NULL) {
@@ -514,7 +552,8 @@ static int check_context(CUcontext context) {
   return error;
 }
 
-static int set_current(CUcontext context) {
+static int set_current(CUcontext context)
+{
   int error = check_context(context);
 
   if (error != 0)
@@ -526,7 +565,8 @@ static int set_current(CUcontext context) {
 }
 DRIVER(cuCtxSetCurrent, (CUcontext context), (context), set_current(context))
 
-static int push_current(CUcontext context) {
+static int push_current(CUcontext context)
+{
   int error = context == NULL ? CUDA_ERROR_INVALID_CONTEXT : check_context(context);
 
   if (error == 0 && stack_depth == CONTEXT_STACK)
@@ -537,7 +577,8 @@ static int push_current(CUcontext context) {
 }
 DRIVER(cuCtxPushCurrent_v2, (CUcontext context), (context), push_current(context))
 
-static int pop_current(CUcontext *context) {
+static int pop_current(CUcontext *context)
+{
   int error = sim_ready();
 
   if (error == 0 && stack_depth == 0)
@@ -551,7 +592,8 @@ static int pop_current(CUcontext *context) {
 }
 DRIVER(cuCtxPopCurrent_v2, (CUcontext * context), (context), pop_current(context))
 
-static int get_current(CUcontext *context) {
+static int get_current(CUcontext *context)
+{
   int error = sim_ready();
 
   if (error == 0 && context == NULL)
@@ -565,7 +607,8 @@ static int get_current(CUcontext *context) {
 }
 DRIVER(cuCtxGetCurrent, (CUcontext * context), (context), get_current(context))
 
-static int get_context_device(CUdevice *device) {
+static int get_context_device(CUdevice *device)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -577,7 +620,8 @@ static int get_context_device(CUdevice *device) {
 }
 DRIVER(cuCtxGetDevice, (CUdevice * device), (device), get_context_device(device))
 
-static int get_context_flags(unsigned *flags) {
+static int get_context_flags(unsigned *flags)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -589,7 +633,8 @@ static int get_context_flags(unsigned *flags) {
 }
 DRIVER(cuCtxGetFlags, (unsigned *flags), (flags), get_context_flags(flags))
 
-static int get_context_id(CUcontext context, unsigned long long *id) {
+static int get_context_id(CUcontext context, unsigned long long *id)
+{
   CUcontext current;
   int error = context != NULL ? check_context(context) : sim_context(&current);
 
@@ -601,7 +646,8 @@ static int get_context_id(CUcontext context, unsigned long long *id) {
 }
 DRIVER(cuCtxGetId, (CUcontext context, unsigned long long *id), (context, id), get_context_id(context, id))
 
-static int priority_range(int *least, int *greatest) {
+static int priority_range(int *least, int *greatest)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -613,7 +659,8 @@ static int priority_range(int *least, int *greatest) {
 }
 DRIVER(cuCtxGetStreamPriorityRange, (int *least, int *greatest), (least, greatest), priority_range(least, greatest))
 
-static int synchronize(CUcontext context) {
+static int synchronize(CUcontext context)
+{
   int error = context != NULL ? check_context(context) : sim_context(&context);
 
   if (error != 0)
@@ -628,3 +675,6 @@ DRIVER0(cuCtxSynchronize, synchronize(NULL))
 #if CUDA_VERSION >= 13000
 DRIVER(cuCtxSynchronize_v2, (CUcontext context), (context), synchronize(context))
 #endif
+
+DRIVER0(cuProfilerStart, sim_ready())
+DRIVER0(cuProfilerStop, sim_ready())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Streams. Each has a queue and, from its first work on, a thread that does it in order. Everything that makes one stream wait for
- * another (events, the legacy default stream, frees) is a dependency of a piece of work on a sequence number of a stream: taken when
- * the work is queued, so it can only point backwards in time and cannot deadlock. */
+ * Streams. Each has a queue and, from its first work on, a thread that does it in order. Everything that makes one
+ * stream wait for another (events, the legacy default stream, frees) is a dependency of a piece of work on a sequence
+ * number of a stream: taken when the work is queued, so it can only point backwards in time and cannot deadlock. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,8 @@ static unsigned running; /* pieces of work being done now */
 static bool closing;     /* the process is at its end */
 static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
 
-uint64_t sim_now_ns(void) {
+uint64_t sim_now_ns(void)
+{
   struct timespec now;
 
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -29,7 +30,8 @@ struct sim_pool_item {
   max_align_t object[];
 };
 
-void *sim_pool_get(struct sim_pool *pool) {
+void *sim_pool_get(struct sim_pool *pool)
+{
   struct sim_pool_item *item = pool->dead;
 
   if (item != NULL)
@@ -43,14 +45,16 @@ void *sim_pool_get(struct sim_pool *pool) {
   return item->object;
 }
 
-void sim_pool_put(struct sim_pool *pool, void *object) {
+void sim_pool_put(struct sim_pool *pool, void *object)
+{
   struct sim_pool_item *item = (void *)((char *)object - offsetof(struct sim_pool_item, object));
 
   item->next_dead = pool->dead;
   pool->dead = item;
 }
 
-int sim_stream_new(CUcontext context, unsigned flags, int priority, CUstream *stream) {
+int sim_stream_new(CUcontext context, unsigned flags, int priority, CUstream *stream)
+{
   CUstream s = sim_pool_get(&streams);
 
   if (s == NULL)
@@ -76,7 +80,8 @@ int sim_stream_new(CUcontext context, unsigned flags, int priority, CUstream *st
   return 0;
 }
 
-void sim_stream_release(CUstream stream) {
+void sim_stream_release(CUstream stream)
+{
   if (--stream->references != 0)
     return;
   for (CUstream *link = &stream->context->streams; *link != NULL; link = &(*link)->next)
@@ -88,7 +93,8 @@ void sim_stream_release(CUstream stream) {
   sim_pool_put(&streams, stream);
 }
 
-struct sim_op *sim_op_new(size_t payload_bytes, void (*run)(void *), void (*drop)(void *)) {
+struct sim_op *sim_op_new(size_t payload_bytes, void (*run)(void *), void (*drop)(void *))
+{
   struct sim_op *op = calloc(1, sizeof *op + payload_bytes);
 
   if (op != NULL) {
@@ -98,7 +104,8 @@ struct sim_op *sim_op_new(size_t payload_bytes, void (*run)(void *), void (*drop
   return op;
 }
 
-void sim_op_free(struct sim_op *op) {
+void sim_op_free(struct sim_op *op)
+{
   for (unsigned i = 0; i < op->dependency_count; i++)
     sim_stream_release(op->dependencies[i].stream);
   free(op->dependencies);
@@ -107,7 +114,8 @@ void sim_op_free(struct sim_op *op) {
   free(op);
 }
 
-void sim_op_depend(struct sim_op *op, CUstream stream, uint64_t seq) {
+void sim_op_depend(struct sim_op *op, CUstream stream, uint64_t seq)
+{
   if (stream->completed >= seq)
     return;
   if (op->dependency_count == op->dependency_room) {
@@ -123,7 +131,8 @@ void sim_op_depend(struct sim_op *op, CUstream stream, uint64_t seq) {
 }
 
 /* Waits, lock released meanwhile, until the stream has done everything up to seq. The caller holds a reference. */
-static void wait_done(CUstream stream, uint64_t seq) {
+static void wait_done(CUstream stream, uint64_t seq)
+{
   while (stream->completed < seq && !closing) {
     stream->waiters++;
     pthread_cond_wait(&stream->done, &sim_lock);
@@ -131,7 +140,8 @@ static void wait_done(CUstream stream, uint64_t seq) {
   }
 }
 
-static void *work(void *argument) {
+static void *work(void *argument)
+{
   CUstream stream = argument;
 
   pthread_mutex_lock(&sim_lock);
@@ -168,7 +178,8 @@ static void *work(void *argument) {
 }
 
 /* Threads of the simulation belong to no test and to no program: they take no signals. */
-static int start_worker(CUstream stream) {
+static int start_worker(CUstream stream)
+{
   pthread_attr_t attributes;
   pthread_t thread;
   sigset_t all, before;
@@ -187,7 +198,8 @@ static int start_worker(CUstream stream) {
   return 0;
 }
 
-static void queue(CUstream stream, struct sim_op *op) {
+static void queue(CUstream stream, struct sim_op *op)
+{
   op->seq = ++stream->submitted;
   op->next = NULL;
   if (stream->tail != NULL)
@@ -199,7 +211,8 @@ static void queue(CUstream stream, struct sim_op *op) {
 }
 
 /* The legacy stream waits for all blocking streams, and they for it. */
-static void depend_by_legacy(CUstream stream, struct sim_op *op) {
+static void depend_by_legacy(CUstream stream, struct sim_op *op)
+{
   if (stream->flags & CU_STREAM_NON_BLOCKING)
     return;
   if (!stream->legacy) {
@@ -211,7 +224,8 @@ static void depend_by_legacy(CUstream stream, struct sim_op *op) {
       sim_op_depend(op, other, other->submitted);
 }
 
-int sim_submit(CUstream stream, struct sim_op *op, uint64_t *seq) {
+int sim_submit(CUstream stream, struct sim_op *op, uint64_t *seq)
+{
   int error = 0;
 
   if (seq != NULL)
@@ -229,7 +243,8 @@ int sim_submit(CUstream stream, struct sim_op *op, uint64_t *seq) {
   return 0;
 }
 
-void sim_submit_after_all(CUcontext context, struct sim_op *op) {
+void sim_submit_after_all(CUcontext context, struct sim_op *op)
+{
   for (CUcontext each = sim_contexts; each != NULL; each = each->next)
     for (CUstream stream = each->streams; stream != NULL; stream = stream->next)
       if (stream != context->reaper)
@@ -243,7 +258,8 @@ void sim_submit_after_all(CUcontext context, struct sim_op *op) {
   queue(context->reaper, op);
 }
 
-bool sim_stream_idle(CUstream stream) {
+bool sim_stream_idle(CUstream stream)
+{
   if (stream->completed < stream->submitted)
     return false;
   if (stream->legacy)
@@ -255,8 +271,10 @@ bool sim_stream_idle(CUstream stream) {
 
 /* ---- host waits ---- */
 
-/* Makes the wait that began at `start` last a round trip. Sleeps for the long part only: a sleep overshoots by some 60 us. */
-static void stretch(uint64_t start) {
+/* Makes the wait that began at `start` last a round trip. Sleeps for the long part only: a sleep overshoots by some 60
+ * us. */
+static void stretch(uint64_t start)
+{
   enum { SLEEP_SLACK_NS = 100000 };
   uint64_t deadline = start + sim_settings.round_trip_ns;
 
@@ -275,7 +293,8 @@ struct goal {
 };
 
 /* A wait costs a round trip if it tells the host anything new; on work already seen done it costs nothing. */
-static void reach(struct goal *goals, unsigned count) {
+static void reach(struct goal *goals, unsigned count)
+{
   uint64_t start = sim_settings.round_trip_ns != 0 ? sim_now_ns() : 0;
   bool news = false;
 
@@ -297,14 +316,16 @@ static void reach(struct goal *goals, unsigned count) {
   }
 }
 
-void sim_wait_seq(CUstream stream, uint64_t seq) {
+void sim_wait_seq(CUstream stream, uint64_t seq)
+{
   struct goal goal = {stream, seq};
 
   reach(&goal, 1);
 }
 
 /* Waits for each stream of the context (of every context, NULL) that passes the filter. */
-static void wait_many(CUcontext only, bool blocking_only) {
+static void wait_many(CUcontext only, bool blocking_only)
+{
   unsigned count = 0, room = 0;
 
   for (CUcontext context = sim_contexts; context != NULL; context = context->next)
@@ -322,7 +343,8 @@ static void wait_many(CUcontext only, bool blocking_only) {
   free(goals);
 }
 
-void sim_wait_stream(CUstream stream) {
+void sim_wait_stream(CUstream stream)
+{
   if (stream->legacy)
     wait_many(stream->context, true);
   else
@@ -333,9 +355,10 @@ void sim_wait_context(CUcontext context) { wait_many(context, false); }
 
 void sim_wait_all(void) { wait_many(NULL, false); }
 
-/* At the end of the process: no work may run on while static data is torn down, but a kernel that never ends must not keep it
- * alive either. A real device is simply cut off. */
-__attribute__((destructor)) static void stop(void) {
+/* At the end of the process: no work may run on while static data is torn down, but a kernel that never ends must not
+ * keep it alive either. A real device is simply cut off. */
+__attribute__((destructor)) static void stop(void)
+{
   struct timespec limit;
 
   if (sim_forked() || pthread_mutex_trylock(&sim_lock) != 0)

@@ -13,7 +13,8 @@
   X(2, "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "out of memory")                                       \
   X(3, "CUDA_ERROR_NOT_INITIALIZED", "cudaErrorInitializationError", "initialization error")                           \
   X(4, "CUDA_ERROR_DEINITIALIZED", "cudaErrorCudartUnloading", "driver shutting down")                                 \
-  X(5, "CUDA_ERROR_PROFILER_DISABLED", "cudaErrorProfilerDisabled", "profiler disabled while using external profiling tool") \
+  X(5, "CUDA_ERROR_PROFILER_DISABLED", "cudaErrorProfilerDisabled",                                                    \
+    "profiler disabled while using external profiling tool")                                                           \
   X(9, NULL, "cudaErrorInvalidConfiguration", "invalid configuration argument")                                        \
   X(12, NULL, "cudaErrorInvalidPitchValue", "invalid pitch argument")                                                  \
   X(13, NULL, "cudaErrorInvalidSymbol", "invalid device symbol")                                                       \
@@ -21,7 +22,8 @@
   X(21, NULL, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy")                                  \
   X(34, "CUDA_ERROR_STUB_LIBRARY", "cudaErrorStubLibrary", "CUDA driver is a stub library")                            \
   X(35, NULL, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version")           \
-  X(46, "CUDA_ERROR_DEVICE_UNAVAILABLE", "cudaErrorDevicesUnavailable", "CUDA-capable device(s) is/are busy or unavailable") \
+  X(46, "CUDA_ERROR_DEVICE_UNAVAILABLE", "cudaErrorDevicesUnavailable",                                                \
+    "CUDA-capable device(s) is/are busy or unavailable")                                                               \
   X(52, NULL, "cudaErrorMissingConfiguration", "__global__ function call is not configured")                           \
   X(98, NULL, "cudaErrorInvalidDeviceFunction", "invalid device function")                                             \
   X(100, "CUDA_ERROR_NO_DEVICE", "cudaErrorNoDevice", "no CUDA-capable device is detected")                            \
@@ -31,13 +33,16 @@
   X(209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "cudaErrorNoKernelImageForDevice",                                            \
     "no kernel image is available for execution on the device")                                                        \
   X(301, "CUDA_ERROR_FILE_NOT_FOUND", "cudaErrorFileNotFound", "file not found")                                       \
-  X(304, "CUDA_ERROR_OPERATING_SYSTEM", "cudaErrorOperatingSystem", "OS call failed or operation not supported on this OS") \
+  X(304, "CUDA_ERROR_OPERATING_SYSTEM", "cudaErrorOperatingSystem",                                                    \
+    "OS call failed or operation not supported on this OS")                                                            \
   X(400, "CUDA_ERROR_INVALID_HANDLE", "cudaErrorInvalidResourceHandle", "invalid resource handle")                     \
-  X(401, "CUDA_ERROR_ILLEGAL_STATE", "cudaErrorIllegalState", "the operation cannot be performed in the present state") \
+  X(401, "CUDA_ERROR_ILLEGAL_STATE", "cudaErrorIllegalState",                                                          \
+    "the operation cannot be performed in the present state")                                                          \
   X(500, "CUDA_ERROR_NOT_FOUND", "cudaErrorSymbolNotFound", "named symbol not found")                                  \
   X(600, "CUDA_ERROR_NOT_READY", "cudaErrorNotReady", "device not ready")                                              \
   X(700, "CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress", "an illegal memory access was encountered")          \
-  X(701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "cudaErrorLaunchOutOfResources", "too many resources requested for launch") \
+  X(701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "cudaErrorLaunchOutOfResources",                                        \
+    "too many resources requested for launch")                                                                         \
   X(702, "CUDA_ERROR_LAUNCH_TIMEOUT", "cudaErrorLaunchTimeout", "the launch timed out and was terminated")             \
   X(704, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "cudaErrorPeerAccessAlreadyEnabled",                                \
     "peer access is already enabled")                                                                                  \
@@ -62,9 +67,9 @@
     "operation failed due to a previous error during capture")                                                         \
   X(902, "CUDA_ERROR_STREAM_CAPTURE_MERGE", "cudaErrorStreamCaptureMerge",                                             \
     "operation would result in a merge of separate capture sequences")                                                 \
-  X(903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "cudaErrorStreamCaptureUnmatched", "capture was not ended in the same stream as it began") \
-  X(904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "cudaErrorStreamCaptureUnjoined",                                       \
-    "capturing stream has unjoined work")                                                                              \
+  X(903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "cudaErrorStreamCaptureUnmatched",                                     \
+    "capture was not ended in the same stream as it began")                                                            \
+  X(904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work") \
   X(905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "cudaErrorStreamCaptureIsolation",                                     \
     "dependency created on uncaptured work in another stream")                                                         \
   X(906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "cudaErrorStreamCaptureImplicit",                                       \
@@ -76,33 +81,40 @@
   X(909, "CUDA_ERROR_TIMEOUT", "cudaErrorTimeout", "wait operation timed out")                                         \
   X(999, "CUDA_ERROR_UNKNOWN", "cudaErrorUnknown", "unknown error")
 
-static const struct { int number; const char *driver, *runtime, *text; } errors[] = {
+static const struct {
+  int number;
+  const char *driver, *runtime, *text;
+} errors[] = {
 #define ROW(number, driver, runtime, text) {number, driver, runtime, text},
     ERRORS(ROW)
 #undef ROW
 };
 enum { ERROR_COUNT = sizeof errors / sizeof errors[0] };
 
-static int index_of(int number) {
+static int index_of(int number)
+{
   for (int i = 0; i < ERROR_COUNT; i++)
     if (errors[i].number == number)
       return i;
   return -1;
 }
 
-const char *simcuda_error_name(int number, bool runtime) {
+const char *simcuda_error_name(int number, bool runtime)
+{
   int i = index_of(number);
 
   return i < 0 ? NULL : runtime ? errors[i].runtime : errors[i].driver;
 }
 
-const char *simcuda_error_text(int number) {
+const char *simcuda_error_text(int number)
+{
   int i = index_of(number);
 
   return i < 0 ? NULL : errors[i].text;
 }
 
-int simcuda_error_number(const char *text) {
+int simcuda_error_number(const char *text)
+{
   char *end;
   long number = strtol(text, &end, 10);
 
@@ -114,19 +126,23 @@ int simcuda_error_number(const char *text) {
   return -1;
 }
 
-static int give(const char **out, const char *text) {
+static int give(const char **out, const char *text)
+{
   if (out == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *out = text;
   return text != NULL ? 0 : CUDA_ERROR_INVALID_VALUE;
 }
-DRIVER(cuGetErrorName, (CUresult error, const char **name), (error, name), give(name, simcuda_error_name((int)error, false)))
+DRIVER(cuGetErrorName, (CUresult error, const char **name), (error, name),
+       give(name, simcuda_error_name((int)error, false)))
 DRIVER(cuGetErrorString, (CUresult error, const char **text), (error, text), give(text, simcuda_error_text((int)error)))
 
 /* ---- entry points by name ---- */
 
-/* "cuMemAlloc" means the newest version that is here: _v4 to _v2, then the plain name; in each the per-thread form if asked for. */
-static void *entry_point(const char *name, bool per_thread) {
+/* "cuMemAlloc" means the newest version that is here: _v4 to _v2, then the plain name; in each the per-thread form if
+ * asked for. */
+static void *entry_point(const char *name, bool per_thread)
+{
   static const char *const versions[] = {"_v4", "_v3", "_v2", ""}, *const threads[] = {"_ptsz", "_ptds", ""};
   void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), *found = NULL;
   char full[160];
@@ -143,7 +159,8 @@ static void *entry_point(const char *name, bool per_thread) {
   return found;
 }
 
-static int get_proc_address(const char *name, void **function, cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
+static int get_proc_address(const char *name, void **function, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
   if (name == NULL || function == NULL || strncmp(name, "cu", 2) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   *function = entry_point(name, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);

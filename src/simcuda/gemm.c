@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A blocked matrix product: op(A) and op(B) are packed in slices of K_SLICE along k, tiles are computed from the packed slices and
- * added up in fp32, and the finished block goes to C. Only K_SLICE and the loop in gemm_micro.h fix the order of the sum. */
+ * A blocked matrix product: op(A) and op(B) are packed in slices of K_SLICE along k, tiles are computed from the packed
+ * slices and added up in fp32, and the finished block goes to C. Only K_SLICE and the loop in gemm_micro.h fix the
+ * order of the sum. */
 #include "gemm.h"
 
 #include <pthread.h>
@@ -44,8 +45,7 @@ enum {
   K_SLICE = 384,
   M_BLOCK = 384, /* multiples of every tile's rows and columns */
   N_BLOCK = 768,
-  MAX_TILE = 32 * 12,
-  MAX_THREADS = 16
+  MAX_TILE = 32 * 12
 };
 
 static const struct micro {
@@ -53,13 +53,15 @@ static const struct micro {
   int rows, columns;
 } micros[] = {{micro_avx512, 32, 12}, {micro_avx2, 16, 6}, {micro_sse2, 8, 4}};
 
-static const struct micro *best_micro(void) {
+static const struct micro *best_micro(void)
+{
   if (__builtin_cpu_supports("avx512f"))
     return &micros[0];
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &micros[1] : &micros[2];
 }
 
-static float from_bf16(uint16_t bits) {
+static float from_bf16(uint16_t bits)
+{
   uint32_t wide = (uint32_t)bits << 16;
   float value;
 
@@ -68,7 +70,8 @@ static float from_bf16(uint16_t bits) {
 }
 
 /* To the nearest, ties to even; a NaN stays one. */
-static uint16_t to_bf16(float value) {
+static uint16_t to_bf16(float value)
+{
   uint32_t bits;
 
   memcpy(&bits, &value, sizeof bits);
@@ -79,23 +82,22 @@ static uint16_t to_bf16(float value) {
 
 /* ---- packing ---- */
 
-/* One panel: `lines` (at most `width`) lines of op(X), `k` elements each; line l, element p is at x[l * across + p * along].
- * Written element by element, `width` lines beside each other, missing lines as zeros. */
-#define PACK(name, type, convert)                                                                                             \
-  static void name(const type *x, int64_t across, int64_t along, int lines, int width, int64_t k, float *out) {                \
-    if (along == 1) { /* each line is contiguous in memory: read along it */                                                   \
-      for (int line = 0; line < width; line++)                                                                                 \
-        for (int64_t p = 0; p < k; p++)                                                                                        \
-          out[p * width + line] = line < lines ? convert(x[line * across + p]) : 0.0f;                                         \
-      return;                                                                                                                  \
-    }                                                                                                                          \
-    for (int64_t p = 0; p < k; p++) {                                                                                          \
-      const type *row = x + p * along;                                                                                         \
-      for (int line = 0; line < lines; line++)                                                                                 \
-        out[p * width + line] = convert(row[line * across]);                                                                   \
-      for (int line = lines; line < width; line++)                                                                             \
-        out[p * width + line] = 0.0f;                                                                                          \
-    }                                                                                                                          \
+/* Not instrumented for threads: packing and adding are most of what a sanitizer build would spend on a product.
+ * Addresses are. */
+#define GEMM_HOT __attribute__((no_sanitize("thread")))
+
+/* One panel: `lines` (at most `width`) lines of op(X), `k` elements each; line l, element p is at x[l * across + p *
+ * along]. Written element by element, `width` lines beside each other, missing lines as zeros. */
+#define PACK(name, type, convert)                                                                                      \
+  GEMM_HOT static void name(const type *x, int64_t across, int64_t along, int lines, int width, int64_t k, float *out) \
+  {                                                                                                                    \
+    for (int64_t p = 0; p < k; p++) {                                                                                  \
+      const type *row = x + p * along;                                                                                 \
+      for (int line = 0; line < lines; line++)                                                                         \
+        out[p * width + line] = convert(row[line * across]);                                                           \
+      for (int line = lines; line < width; line++)                                                                     \
+        out[p * width + line] = 0.0f;                                                                                  \
+    }                                                                                                                  \
   }
 #define SAME(value) (value)
 PACK(pack_f32, float, SAME)
@@ -107,7 +109,9 @@ struct operand {
   int64_t across, along; /* steps between lines (rows of op(A), columns of op(B)) and along k */
 };
 
-static void pack(const struct operand *x, int64_t first, int64_t count, int64_t k_first, int64_t k, int width, float *out) {
+static void pack(const struct operand *x, int64_t first, int64_t count, int64_t k_first, int64_t k, int width,
+                 float *out)
+{
   for (int64_t done = 0; done < count; done += width, out += width * k) {
     int lines = count - done < width ? (int)(count - done) : width;
     int64_t at = (first + done) * x->across + k_first * x->along;
@@ -135,7 +139,8 @@ struct job {
   atomic_int_fast64_t next;
 };
 
-static void add_tiles(const struct micro *micro, struct buffers *buffers, int64_t m, int64_t n, int64_t k) {
+GEMM_HOT static void add_tiles(const struct micro *micro, struct buffers *buffers, int64_t m, int64_t n, int64_t k)
+{
   for (int64_t column = 0; column < n; column += micro->columns)
     for (int64_t row = 0; row < m; row += micro->rows) {
       micro->run(k, buffers->a + row * k, buffers->b + column * k, buffers->tile);
@@ -148,7 +153,9 @@ static void add_tiles(const struct micro *micro, struct buffers *buffers, int64_
 }
 
 /* beta 0 overwrites: what was in C, NaN included, must not matter. */
-static void store(const struct job *job, const float *sums, int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n) {
+GEMM_HOT static void store(const struct job *job, const float *sums, int64_t batch, int64_t row, int64_t column,
+                           int64_t m, int64_t n)
+{
   const struct gemm *g = job->gemm;
 
   for (int64_t j = 0; j < n; j++) {
@@ -168,11 +175,13 @@ static void store(const struct job *job, const float *sums, int64_t batch, int64
 
 static size_t type_bytes(enum gemm_type type) { return type == GEMM_F32 ? 4 : 2; }
 
-static void do_block(const struct job *job, int64_t index, struct buffers *buffers) {
+static void do_block(const struct job *job, int64_t index, struct buffers *buffers)
+{
   const struct gemm *g = job->gemm;
   int64_t batch = index / (job->m_blocks * job->n_blocks), rest = index % (job->m_blocks * job->n_blocks);
   int64_t row = rest % job->m_blocks * job->m_block, column = rest / job->m_blocks * job->n_block;
-  int64_t m = g->m - row < job->m_block ? g->m - row : job->m_block, n = g->n - column < job->n_block ? g->n - column : job->n_block;
+  int64_t m = g->m - row < job->m_block ? g->m - row : job->m_block,
+          n = g->n - column < job->n_block ? g->n - column : job->n_block;
   struct operand a = {(const char *)g->a + (size_t)(batch * g->stride_a) * type_bytes(g->in), g->in,
                       g->transpose_a ? g->lda : 1, g->transpose_a ? 1 : g->lda};
   struct operand b = {(const char *)g->b + (size_t)(batch * g->stride_b) * type_bytes(g->in), g->in,
@@ -205,7 +214,8 @@ static struct {
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
 static pthread_mutex_t pool_user = PTHREAD_MUTEX_INITIALIZER;
 
-static struct buffers *own_buffers(void) {
+static struct buffers *own_buffers(void)
+{
   struct buffers *mine = pthread_getspecific(buffers_key);
 
   if (mine == NULL) {
@@ -216,14 +226,16 @@ static struct buffers *own_buffers(void) {
   return mine;
 }
 
-static void take_blocks(struct job *job) {
+static void take_blocks(struct job *job)
+{
   struct buffers *buffers = own_buffers();
 
   for (int64_t index; (index = atomic_fetch_add(&job->next, 1)) < job->blocks;)
     do_block(job, index, buffers);
 }
 
-static void *help(void *unused) {
+static void *help(void *unused)
+{
   uint64_t seen = 0;
 
   (void)unused;
@@ -243,23 +255,18 @@ static void *help(void *unused) {
   return NULL;
 }
 
-static int wanted_threads(void) {
-  const char *text = getenv("SIMCUDA_THREADS");
+static int wanted_threads(void)
+{
   cpu_set_t cpus;
-  char *end;
+  int count = simcuda_threads();
 
-  if (text != NULL) {
-    long value = strtol(text, &end, 10);
-    if (end != text && *end == '\0' && value >= 1 && value <= MAX_THREADS)
-      return (int)value;
-    simcuda_complain("simcuda: SIMCUDA_THREADS=%s was not understood: expected a number from 1 to %d; using 1", text, MAX_THREADS);
-    return 1;
-  }
-  int count = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-  return count > MAX_THREADS ? MAX_THREADS : count;
+  if (count == 0)
+    count = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+  return count > SIMCUDA_MAX_THREADS ? SIMCUDA_MAX_THREADS : count;
 }
 
-static void start(void) {
+static void start(void)
+{
   int helpers = wanted_threads() - 1;
   pthread_attr_t attributes;
   sigset_t all, before;
@@ -279,7 +286,8 @@ static void start(void) {
   pthread_attr_destroy(&attributes);
 }
 
-static void share(struct job *job) {
+static void share(struct job *job)
+{
   pthread_mutex_lock(&pool.lock);
   pool.job = job;
   pool.round++;
@@ -294,7 +302,8 @@ static void share(struct job *job) {
 }
 
 /* Smaller blocks when there are too few for the threads; a block's size changes nothing in its elements. */
-static void divide(struct job *job, int threads) {
+static void divide(struct job *job, int threads)
+{
   const struct gemm *g = job->gemm;
 
   job->m_block = M_BLOCK;
@@ -314,7 +323,8 @@ static void divide(struct job *job, int threads) {
   }
 }
 
-void gemm_run(const struct gemm *gemm) {
+void gemm_run(const struct gemm *gemm)
+{
   enum { WORTH_SHARING = 1 << 18 }; /* multiplications: below it the hand-over costs more than it gains */
   struct job job = {.gemm = gemm,
                     .micro = best_micro(),

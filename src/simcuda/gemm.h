@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Matrix products on the CPU, for libcublas: C = alpha * op(A) * op(B) + beta * C, column-major, sums in fp32.
- * An element's terms are added in the same order whatever m and n are: a result does not depend on how many rows a call has. */
+ * An element's terms are added in the same order whatever m and n are: a result does not depend on how many rows a call
+ * has. */
 #ifndef SIMCUDA_GEMM_H
 #define SIMCUDA_GEMM_H
 

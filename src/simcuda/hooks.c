@@ -16,7 +16,8 @@ static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uchar enabled[SIMCUDA_DOMAINS][SIMCUDA_MAX_CBID];
 static atomic_uint last_correlation;
 
-/* initial-exec: the stand-ins are loaded at program start or soon after, and two words of static TLS are always left. */
+/* initial-exec: the stand-ins are loaded at program start or soon after, and two words of static TLS are always left.
+ */
 static __thread struct {
   unsigned depth;
   uint32_t correlation;
@@ -24,7 +25,8 @@ static __thread struct {
 
 SIMCUDA_EXPORT const char *simcuda_version(void) { return "simcuda " SC_VERSION; }
 
-int simcuda_call_begin(struct simcuda_call *call) {
+int simcuda_call_begin(struct simcuda_call *call)
+{
   unsigned watch = atomic_load_explicit(&simcuda_watch, memory_order_acquire);
 
   /* A driver call inside a runtime call belongs to it: same correlation id, as measured on a GPU. */
@@ -42,7 +44,8 @@ int simcuda_call_begin(struct simcuda_call *call) {
   return (watch & SIMCUDA_WATCH_FAULTS) ? sim_fault_for(call->name) : 0;
 }
 
-void simcuda_call_end(struct simcuda_call *call, int result) {
+void simcuda_call_end(struct simcuda_call *call, int result)
+{
   /* Whoever got the ENTER gets the EXIT, also when the id was disabled in between. */
   if (call->delivered) {
     simcuda_deliver_fn fn = atomic_load_explicit(&deliver, memory_order_acquire);
@@ -53,7 +56,8 @@ void simcuda_call_end(struct simcuda_call *call, int result) {
   thread.depth--;
 }
 
-const char *simcuda_subscribe(simcuda_deliver_fn fn, const char *name) {
+const char *simcuda_subscribe(simcuda_deliver_fn fn, const char *name)
+{
   const char *taken = NULL;
 
   sim_settings_load();
@@ -71,7 +75,8 @@ const char *simcuda_subscribe(simcuda_deliver_fn fn, const char *name) {
   return taken;
 }
 
-void simcuda_unsubscribe(void) {
+void simcuda_unsubscribe(void)
+{
   pthread_mutex_lock(&slot_lock);
   atomic_fetch_and(&simcuda_watch, ~(unsigned)SIMCUDA_WATCH_CALLBACKS);
   atomic_store(&deliver, NULL);
@@ -81,13 +86,15 @@ void simcuda_unsubscribe(void) {
   pthread_mutex_unlock(&slot_lock);
 }
 
-int simcuda_enable(enum simcuda_domain domain, uint32_t cbid, bool on) {
+int simcuda_enable(enum simcuda_domain domain, uint32_t cbid, bool on)
+{
   if (domain <= 0 || domain >= SIMCUDA_DOMAINS || cbid >= SIMCUDA_MAX_CBID)
     return CUDA_ERROR_INVALID_VALUE;
   atomic_store_explicit(&enabled[domain][cbid], on, memory_order_relaxed);
   return 0;
 }
 
-bool simcuda_enabled(enum simcuda_domain domain, uint32_t cbid) {
+bool simcuda_enabled(enum simcuda_domain domain, uint32_t cbid)
+{
   return domain > 0 && domain < SIMCUDA_DOMAINS && cbid < SIMCUDA_MAX_CBID && atomic_load(&enabled[domain][cbid]) != 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the four stand-in libraries share: the frame that every entry point puts around its work (callbacks, correlation, faults), and
- * the few private services that libcuda exports to its three companions. All of it is exported as simcuda_*. */
+ * What the four stand-in libraries share: the frame that every entry point puts around its work (callbacks,
+ * correlation, faults), and the few private services that libcuda exports to its three companions. All of it is
+ * exported as simcuda_*. */
 #ifndef SIMCUDA_HOOKS_H
 #define SIMCUDA_HOOKS_H
 
@@ -20,13 +21,13 @@ enum { SIMCUDA_MAX_CBID = 1024 };
 struct simcuda_call {
   enum simcuda_domain domain;
   uint32_t cbid;
-  const char *name;    /* a constant */
-  const char *symbol;  /* kernel name of a launch, else NULL */
-  const void *params;  /* generated_*_meta.h struct, or NULL when the function takes nothing */
-  int result;          /* valid at EXIT */
-  uint64_t slot;       /* shared by ENTER and EXIT */
+  const char *name;   /* a constant */
+  const char *symbol; /* kernel name of a launch, else NULL */
+  const void *params; /* generated_*_meta.h struct, or NULL when the function takes nothing */
+  int result;         /* valid at EXIT */
+  uint64_t slot;      /* shared by ENTER and EXIT */
   uint32_t correlation;
-  bool delivered;      /* ENTER went out, so EXIT has to */
+  bool delivered; /* ENTER went out, so EXIT has to */
 };
 
 /* Bits of simcuda_watch; 0 (nobody subscribed, nothing to break) makes an entry point cost one load. */
@@ -38,32 +39,34 @@ SIMCUDA_EXPORT int simcuda_call_begin(struct simcuda_call *call);
 /* EXIT side, for each begin. */
 SIMCUDA_EXPORT void simcuda_call_end(struct simcuda_call *call, int result);
 
-/* Defines the exported function `fn` around the expression `work`, which may use the arguments, `per_thread`, and the macro's symbol.
- * The callback id is named beside the function, so a wrong one does not compile. */
-#define SIMCUDA_ENTRY(fn, type, domain_, cbid_, prm, pt, before, after, symbol_, decl, work)             \
-  SIMCUDA_EXPORT type fn decl;                                                                                 \
-  type fn decl {                                                                                               \
-    static const bool per_thread = pt;                                                                        \
-    (void)per_thread;                                                                                          \
-    int simcuda_result = before;                                                                               \
-    if (simcuda_result != 0)                                                                                   \
-      return (type)after(simcuda_result);                                                                      \
-    if (__builtin_expect(atomic_load_explicit(&simcuda_watch, memory_order_relaxed) == 0, 1))                  \
-      return (type)after((int)(work));                                                                         \
-    struct simcuda_call simcuda_frame = {                                                                      \
-        .domain = domain_, .cbid = cbid_, .name = #fn, .symbol = symbol_, .params = prm};                      \
-    simcuda_result = simcuda_call_begin(&simcuda_frame);                                                       \
-    if (simcuda_result == 0)                                                                                   \
-      simcuda_result = (int)(work);                                                                            \
-    simcuda_result = after(simcuda_result);                                                                    \
-    simcuda_call_end(&simcuda_frame, simcuda_result);                                                          \
-    return (type)simcuda_result;                                                                               \
+/* Defines the exported function `fn` around the expression `work`, which may use the arguments, `per_thread`, and the
+ * macro's symbol. The callback id is named beside the function, so a wrong one does not compile. */
+#define SIMCUDA_ENTRY(fn, type, domain_, cbid_, prm, pt, before, after, symbol_, decl, work)  \
+  SIMCUDA_EXPORT type fn decl;                                                                \
+  type fn decl                                                                                \
+  {                                                                                           \
+    static const bool per_thread = pt;                                                        \
+    (void)per_thread;                                                                         \
+    int simcuda_result = before;                                                              \
+    if (simcuda_result != 0)                                                                  \
+      return (type)after(simcuda_result);                                                     \
+    if (__builtin_expect(atomic_load_explicit(&simcuda_watch, memory_order_relaxed) == 0, 1)) \
+      return (type)after((int)(work));                                                        \
+    struct simcuda_call simcuda_frame = {                                                     \
+        .domain = domain_, .cbid = cbid_, .name = #fn, .symbol = symbol_, .params = prm};     \
+    simcuda_result = simcuda_call_begin(&simcuda_frame);                                      \
+    if (simcuda_result == 0)                                                                  \
+      simcuda_result = (int)(work);                                                           \
+    simcuda_result = after(simcuda_result);                                                   \
+    simcuda_call_end(&simcuda_frame, simcuda_result);                                         \
+    return (type)simcuda_result;                                                              \
   }
 #define SIMCUDA_ARGS(...) __VA_ARGS__
 
 /* ---- for libcupti ---- */
 typedef void (*simcuda_deliver_fn)(struct simcuda_call *call, bool exit);
-/* Installs the one subscriber (or removes it, NULL). Returns the name of the tool that holds the slot, or NULL when it was free. */
+/* Installs the one subscriber (or removes it, NULL). Returns the name of the tool that holds the slot, or NULL when it
+ * was free. */
 SIMCUDA_EXPORT const char *simcuda_subscribe(simcuda_deliver_fn deliver, const char *name);
 SIMCUDA_EXPORT void simcuda_unsubscribe(void);
 /* One byte per callback id. */
@@ -82,11 +85,16 @@ SIMCUDA_EXPORT void *simcuda_find_kernel(const char *name);
 SIMCUDA_EXPORT const struct simcuda_kernel *simcuda_kernel_of(const void *handle);
 /* True when the pointer is memory that unified addressing knows (device, managed, pinned). */
 SIMCUDA_EXPORT bool simcuda_known_pointer(const void *pointer);
-/* Name ("cudaErrorMemoryAllocation" or "CUDA_ERROR_OUT_OF_MEMORY") and text of an error, NULL when there is no such error. */
+/* Name ("cudaErrorMemoryAllocation" or "CUDA_ERROR_OUT_OF_MEMORY") and text of an error, NULL when there is no such
+ * error. */
 SIMCUDA_EXPORT const char *simcuda_error_name(int error, bool runtime);
 SIMCUDA_EXPORT const char *simcuda_error_text(int error);
 /* Number of an error given by name (runtime or driver) or number, -1 when there is none. */
 SIMCUDA_EXPORT int simcuda_error_number(const char *text);
+/* SIMCUDA_THREADS and SIMCUDA_CUPTI_VERSION, 0 when unset. */
+enum { SIMCUDA_MAX_THREADS = 16 };
+SIMCUDA_EXPORT int simcuda_threads(void);
+SIMCUDA_EXPORT uint32_t simcuda_cupti_version(void);
 /* Writes one line to stderr, for the cases where a program under simulation has to be told why. */
 SIMCUDA_EXPORT void simcuda_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -10,13 +10,14 @@ struct CUlib_st {
   uint32_t magic;
 };
 
-/* Handles are the elements of this array, so that any pointer can be told from one without following it. A kernel has one handle
- * whatever library it was asked of; libcublas's are added to the same array. */
+/* Handles are the elements of this array, so that any pointer can be told from one without following it. A kernel has
+ * one handle whatever library it was asked of; libcublas's are added to the same array. */
 static struct sim_kernel handles[SIM_MAX_KERNELS];
 static unsigned handle_count; /* lock held */
 static struct sim_pool libraries = {.bytes = sizeof(struct CUlib_st)};
 
-struct sim_kernel *sim_kernel_handle(const void *handle) {
+struct sim_kernel *sim_kernel_handle(const void *handle)
+{
   uintptr_t offset = (uintptr_t)handle - (uintptr_t)handles;
 
   if (offset >= sizeof handles || offset % sizeof handles[0] != 0)
@@ -25,13 +26,15 @@ struct sim_kernel *sim_kernel_handle(const void *handle) {
   return kernel->kernel != NULL ? kernel : NULL;
 }
 
-const struct simcuda_kernel *simcuda_kernel_of(const void *handle) {
+const struct simcuda_kernel *simcuda_kernel_of(const void *handle)
+{
   const struct sim_kernel *kernel = sim_kernel_handle(handle);
 
   return kernel != NULL ? kernel->kernel : NULL;
 }
 
-static struct sim_kernel *handle_for(const struct simcuda_kernel *kernel) {
+static struct sim_kernel *handle_for(const struct simcuda_kernel *kernel)
+{
   for (unsigned i = 0; i < handle_count; i++)
     if (handles[i].kernel == kernel)
       return &handles[i];
@@ -41,14 +44,16 @@ static struct sim_kernel *handle_for(const struct simcuda_kernel *kernel) {
   return &handles[handle_count++];
 }
 
-void *simcuda_add_kernel(const struct simcuda_kernel *kernel) {
+void *simcuda_add_kernel(const struct simcuda_kernel *kernel)
+{
   pthread_mutex_lock(&sim_lock);
   void *handle = handle_for(kernel);
   pthread_mutex_unlock(&sim_lock);
   return handle;
 }
 
-static const struct simcuda_kernel *program_kernels(void) {
+static const struct simcuda_kernel *program_kernels(void)
+{
   static _Atomic(const struct simcuda_kernel *) table;
   const struct simcuda_kernel *known = atomic_load_explicit(&table, memory_order_relaxed);
 
@@ -59,7 +64,8 @@ static const struct simcuda_kernel *program_kernels(void) {
   return known;
 }
 
-void *simcuda_find_kernel(const char *name) {
+void *simcuda_find_kernel(const char *name)
+{
   const struct simcuda_kernel *kernel = program_kernels();
 
   for (; kernel != NULL && kernel->name != NULL; kernel++)
@@ -68,7 +74,8 @@ void *simcuda_find_kernel(const char *name) {
   return NULL;
 }
 
-static int find(void **handle, const char *name) {
+static int find(void **handle, const char *name)
+{
   if (handle == NULL || name == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   void *found = simcuda_find_kernel(name);
@@ -81,7 +88,8 @@ static int find(void **handle, const char *name) {
 /* ---- libraries and modules: both are the same empty object ---- */
 
 /* Loading may initialise lazily but needs no context, except for modules. */
-static int load(void **library, const void *code, bool needs_context) {
+static int load(void **library, const void *code, bool needs_context)
+{
   CUcontext context;
   int error = needs_context ? sim_context(&context) : sim_ready();
 
@@ -101,7 +109,8 @@ static int load(void **library, const void *code, bool needs_context) {
   return error;
 }
 
-static int check_library(const void *library) {
+static int check_library(const void *library)
+{
   const struct CUlib_st *it = library;
   int error = sim_ready();
 
@@ -113,7 +122,8 @@ static int check_library(const void *library) {
   return error;
 }
 
-static int unload(void *library) {
+static int unload(void *library)
+{
   CUlibrary it = library;
   int error = check_library(it);
 
@@ -126,7 +136,8 @@ static int unload(void *library) {
   return 0;
 }
 
-static int get_kernel(void **kernel, void *library, const char *name) {
+static int get_kernel(void **kernel, void *library, const char *name)
+{
   int error = check_library(library);
 
   return error != 0 ? error : find(kernel, name);
@@ -145,7 +156,8 @@ DRIVER(cuLibraryGetGlobal, (CUdeviceptr * pointer, size_t *bytes, CUlibrary libr
 DRIVER(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), load((void **)module, image, true))
 DRIVER(cuModuleLoadDataEx, (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
        (module, image, count, options, values), load((void **)module, image, true))
-DRIVER(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), load((void **)module, image, true))
+DRIVER(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image),
+       load((void **)module, image, true))
 DRIVER(cuModuleUnload, (CUmodule module), (module), unload(module))
 DRIVER(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name), (function, module, name),
        get_kernel((void **)function, module, name))
@@ -154,7 +166,8 @@ DRIVER(cuModuleGetGlobal_v2, (CUdeviceptr * pointer, size_t *bytes, CUmodule mod
 DRIVER(cuLibraryGetModule, (CUmodule * module, CUlibrary library), (module, library),
        module == NULL ? CUDA_ERROR_INVALID_VALUE : (*module = (CUmodule)library, check_library(library)))
 
-static int kernel_function(CUfunction *function, CUkernel kernel) {
+static int kernel_function(CUfunction *function, CUkernel kernel)
+{
   if (function == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (sim_kernel_handle(kernel) == NULL)
@@ -162,9 +175,11 @@ static int kernel_function(CUfunction *function, CUkernel kernel) {
   *function = (CUfunction)kernel;
   return 0;
 }
-DRIVER(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, kernel), kernel_function(function, kernel))
+DRIVER(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, kernel),
+       kernel_function(function, kernel))
 
-static int kernel_name(const char **name, const void *handle) {
+static int kernel_name(const char **name, const void *handle)
+{
   const struct simcuda_kernel *kernel = simcuda_kernel_of(handle);
 
   if (name == NULL)
@@ -181,7 +196,8 @@ DRIVER(cuKernelGetName, (const char **name, CUkernel kernel), (name, kernel), ke
 
 enum { MAX_THREADS = 1024, STATIC_SHARED_LIMIT = 49152, DYNAMIC_SHARED_LIMIT = 232448 };
 
-static int get_attribute(int *value, CUfunction_attribute attribute, const void *handle) {
+static int get_attribute(int *value, CUfunction_attribute attribute, const void *handle)
+{
   const struct sim_kernel *kernel = sim_kernel_handle(handle);
 
   if (value == NULL)
@@ -204,12 +220,13 @@ static int get_attribute(int *value, CUfunction_attribute attribute, const void 
   *value = 0;
   return 0;
 }
-DRIVER(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction function), (value, attribute, function),
-       get_attribute(value, attribute, function))
+DRIVER(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction function),
+       (value, attribute, function), get_attribute(value, attribute, function))
 DRIVER(cuKernelGetAttribute, (int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device),
        (value, attribute, kernel, device), get_attribute(value, attribute, kernel))
 
-static int set_attribute(const void *handle, CUfunction_attribute attribute, int value) {
+static int set_attribute(const void *handle, CUfunction_attribute attribute, int value)
+{
   struct sim_kernel *kernel = sim_kernel_handle(handle);
 
   if (kernel == NULL)
@@ -224,14 +241,15 @@ static int set_attribute(const void *handle, CUfunction_attribute attribute, int
   }
   return (int)attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX ? 0 : CUDA_ERROR_INVALID_VALUE;
 }
-DRIVER(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value), (function, attribute, value),
-       set_attribute(function, attribute, value))
+DRIVER(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
+       (function, attribute, value), set_attribute(function, attribute, value))
 DRIVER(cuKernelSetAttribute, (CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device),
        (attribute, value, kernel, device), set_attribute(kernel, attribute, value))
 DRIVER(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config), (function, config),
        sim_kernel_handle(function) != NULL ? 0 : CUDA_ERROR_INVALID_HANDLE)
 
-static int occupancy(int *blocks, const void *function, int block_size, size_t shared) {
+static int occupancy(int *blocks, const void *function, int block_size, size_t shared)
+{
   if (sim_kernel_handle(function) == NULL)
     return CUDA_ERROR_INVALID_HANDLE;
   if (blocks == NULL || block_size <= 0 || block_size > MAX_THREADS)
@@ -246,8 +264,8 @@ static int occupancy(int *blocks, const void *function, int block_size, size_t s
 DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int size, size_t shared),
        (blocks, function, size, shared), occupancy(blocks, function, size, shared))
 DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-       (int *blocks, CUfunction function, int size, size_t shared, unsigned flags), (blocks, function, size, shared, flags),
-       occupancy(blocks, function, size, shared))
+       (int *blocks, CUfunction function, int size, size_t shared, unsigned flags),
+       (blocks, function, size, shared, flags), occupancy(blocks, function, size, shared))
 
 /* ---- launches ---- */
 
@@ -259,7 +277,8 @@ struct launch {
   max_align_t values[];
 };
 
-static void run_launch(void *payload) {
+static void run_launch(void *payload)
+{
   struct launch *launch = payload;
 
   launch->kernel->run(launch->grid, launch->block, launch->shared, launch->args);
@@ -267,7 +286,8 @@ static void run_launch(void *payload) {
 
 static size_t slot_bytes(unsigned bytes) { return (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t); }
 
-static struct sim_op *new_launch(const struct simcuda_kernel *kernel, void **parameters) {
+static struct sim_op *new_launch(const struct simcuda_kernel *kernel, void **parameters)
+{
   size_t slots = 0;
 
   for (unsigned i = 0; i < kernel->arg_count; i++)
@@ -286,16 +306,18 @@ static struct sim_op *new_launch(const struct simcuda_kernel *kernel, void **par
   return op;
 }
 
-static bool shape_ok(const unsigned grid[3], const unsigned block[3]) {
+static bool shape_ok(const unsigned grid[3], const unsigned block[3])
+{
   uint64_t threads = (uint64_t)block[0] * block[1];
 
-  return grid[0] != 0 && grid[1] != 0 && grid[2] != 0 && grid[0] <= 2147483647u && grid[1] <= 65535 && grid[2] <= 65535 &&
-         block[0] != 0 && block[1] != 0 && block[2] != 0 && block[0] <= MAX_THREADS && block[1] <= MAX_THREADS && block[2] <= 64 &&
-         threads * block[2] <= MAX_THREADS;
+  return grid[0] != 0 && grid[1] != 0 && grid[2] != 0 && grid[0] <= 2147483647u && grid[1] <= 65535 &&
+         grid[2] <= 65535 && block[0] != 0 && block[1] != 0 && block[2] != 0 && block[0] <= MAX_THREADS &&
+         block[1] <= MAX_THREADS && block[2] <= 64 && threads * block[2] <= MAX_THREADS;
 }
 
 static int launch(const void *function, const unsigned grid[3], const unsigned block[3], size_t shared, CUstream handle,
-                  void **parameters, void **extra, bool per_thread) {
+                  void **parameters, void **extra, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   int error = sim_context(&context);
@@ -307,7 +329,8 @@ static int launch(const void *function, const unsigned grid[3], const unsigned b
     return CUDA_ERROR_INVALID_HANDLE;
   if (extra != NULL)
     return CUDA_ERROR_NOT_SUPPORTED; /* a packed buffer says nothing of where its arguments are */
-  if (!shape_ok(grid, block) || kernel->kernel->arg_count > 32 || (kernel->kernel->arg_count != 0 && parameters == NULL))
+  if (!shape_ok(grid, block) || kernel->kernel->arg_count > 32 ||
+      (kernel->kernel->arg_count != 0 && parameters == NULL))
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_lock);
   size_t shared_limit = kernel->max_dynamic_shared != 0 ? (size_t)kernel->max_dynamic_shared : STATIC_SHARED_LIMIT;
@@ -330,7 +353,8 @@ static int launch(const void *function, const unsigned grid[3], const unsigned b
   return error;
 }
 
-static const char *symbol(const void *function) {
+static const char *symbol(const void *function)
+{
   const struct simcuda_kernel *kernel = simcuda_kernel_of(function);
 
   return kernel != NULL ? kernel->name : NULL;
@@ -338,16 +362,16 @@ static const char *symbol(const void *function) {
 
 #define GRID ((const unsigned[3]){gx, gy, gz})
 #define BLOCK ((const unsigned[3]){bx, by, bz})
-#define LAUNCH_DECL                                                                                                        \
-  (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,     \
+#define LAUNCH_DECL                                                                                                    \
+  (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
    CUstream stream, void **parameters, void **extra)
 #define LAUNCH_ARGS (function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra)
 #define LAUNCH_WORK launch(function, GRID, BLOCK, shared, stream, parameters, extra, per_thread)
 DRIVER_(cuLaunchKernel, false, symbol(function), LAUNCH_DECL, LAUNCH_ARGS, LAUNCH_WORK)
 DRIVER_(cuLaunchKernel_ptsz, true, symbol(function), LAUNCH_DECL, LAUNCH_ARGS, LAUNCH_WORK)
 
-#define COOPERATIVE_DECL                                                                                                   \
-  (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,     \
+#define COOPERATIVE_DECL                                                                                               \
+  (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
    CUstream stream, void **parameters)
 #define COOPERATIVE_ARGS (function, gx, gy, gz, bx, by, bz, shared, stream, parameters)
 #define COOPERATIVE_WORK launch(function, GRID, BLOCK, shared, stream, parameters, NULL, per_thread)
@@ -355,15 +379,17 @@ DRIVER_(cuLaunchCooperativeKernel, false, symbol(function), COOPERATIVE_DECL, CO
 DRIVER_(cuLaunchCooperativeKernel_ptsz, true, symbol(function), COOPERATIVE_DECL, COOPERATIVE_ARGS, COOPERATIVE_WORK)
 
 /* Launch attributes (clusters, priorities, programmatic launch) change when a grid runs, not what it computes. */
-static int launch_ex(const CUlaunchConfig *c, const void *function, void **parameters, void **extra, bool per_thread) {
+static int launch_ex(const CUlaunchConfig *c, const void *function, void **parameters, void **extra, bool per_thread)
+{
   if (c == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   return launch(function, (const unsigned[3]){c->gridDimX, c->gridDimY, c->gridDimZ},
-                (const unsigned[3]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, c->hStream, parameters, extra,
-                per_thread);
+                (const unsigned[3]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, c->hStream,
+                parameters, extra, per_thread);
 }
 #define EX_DECL (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
 #define EX_ARGS (config, function, parameters, extra)
-DRIVER_(cuLaunchKernelEx, false, symbol(function), EX_DECL, EX_ARGS, launch_ex(config, function, parameters, extra, per_thread))
+DRIVER_(cuLaunchKernelEx, false, symbol(function), EX_DECL, EX_ARGS,
+        launch_ex(config, function, parameters, extra, per_thread))
 DRIVER_(cuLaunchKernelEx_ptsz, true, symbol(function), EX_DECL, EX_ARGS,
         launch_ex(config, function, parameters, extra, per_thread))

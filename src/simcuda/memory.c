@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Device, managed and pinned memory: host memory between guard pages, filled with 0xff so that a value nobody wrote shows as NaN,
- * and the sorted list of blocks that tells a pointer's kind. */
+ * Device, managed and pinned memory: host memory between guard pages, filled with 0xff so that a value nobody wrote
+ * shows as NaN, and the sorted list of blocks that tells a pointer's kind. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,8 +18,8 @@
 #endif
 
 enum { PAGE = 4096, FILL = 0xff, GUARD = 0xa5 };
-/* Above this size the 0xff pages are mapped copy-on-write from one small file, so that a large model that is allocated but hardly
- * touched does not fill the machine's memory. */
+/* Above this size the 0xff pages are mapped copy-on-write from one small file, so that a large model that is allocated
+ * but hardly touched does not fill the machine's memory. */
 static const size_t FILL_LAZILY_FROM = (size_t)64 << 20;
 static const size_t FILL_FILE_BYTES = (size_t)8 << 20;
 
@@ -31,7 +31,8 @@ static uint64_t last_block_id;
 static size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
 /* Index of the first block whose base is above the address. */
-static size_t upper_bound(const char *address) {
+static size_t upper_bound(const char *address)
+{
   size_t low = 0, high = block_count;
 
   while (low < high) {
@@ -44,7 +45,8 @@ static size_t upper_bound(const char *address) {
   return low;
 }
 
-const struct sim_block *sim_block_at(const void *pointer) {
+const struct sim_block *sim_block_at(const void *pointer)
+{
   size_t above = upper_bound(pointer);
 
   if (above == 0)
@@ -53,19 +55,22 @@ const struct sim_block *sim_block_at(const void *pointer) {
   return (size_t)((const char *)pointer - block->base) < block->bytes ? block : NULL;
 }
 
-enum sim_memory sim_kind_of(const void *pointer) {
+enum sim_memory sim_kind_of(const void *pointer)
+{
   const struct sim_block *block = sim_block_at(pointer);
 
   return block != NULL ? block->kind : SIM_PAGEABLE;
 }
 
-bool sim_range_ok(const void *pointer, size_t bytes) {
+bool sim_range_ok(const void *pointer, size_t bytes)
+{
   const struct sim_block *block = sim_block_at(pointer);
 
   return block != NULL && bytes <= block->bytes - (size_t)((const char *)pointer - block->base);
 }
 
-static int insert(struct sim_block *block) {
+static int insert(struct sim_block *block)
+{
   if (block_count == block_room) {
     size_t room = block_room == 0 ? 64 : 2 * block_room;
     struct sim_block **grown = realloc(blocks, room * sizeof *grown);
@@ -82,12 +87,14 @@ static int insert(struct sim_block *block) {
   return 0;
 }
 
-static bool on_device(enum sim_memory kind) {
+static bool on_device(enum sim_memory kind)
+{
   return kind == SIM_DEVICE || kind == SIM_MANAGED || kind == SIM_POOL || kind == SIM_ARRAY;
 }
 
 /* An unlinked file of 0xff, made once; -1 when there can be none. */
-static int fill_file(void) {
+static int fill_file(void)
+{
   static int file = -2;
 
   if (file != -2)
@@ -107,7 +114,8 @@ static int fill_file(void) {
   return file;
 }
 
-static bool fill(char *start, size_t bytes) {
+static bool fill(char *start, size_t bytes)
+{
   int file = bytes >= FILL_LAZILY_FROM ? fill_file() : -1;
 
   if (file < 0) {
@@ -123,7 +131,8 @@ static bool fill(char *start, size_t bytes) {
 }
 
 /* Pages for `bytes`, an unreadable page on either side. The guard bytes behind an odd size are checked at the free. */
-static int map_block(struct sim_block *block) {
+static int map_block(struct sim_block *block)
+{
   size_t body = round_up(block->bytes, PAGE);
 
   block->map_bytes = body + 2 * PAGE;
@@ -140,7 +149,8 @@ static int map_block(struct sim_block *block) {
   return 0;
 }
 
-int sim_alloc(CUcontext context, enum sim_memory kind, size_t bytes, unsigned flags, void **pointer) {
+int sim_alloc(CUcontext context, enum sim_memory kind, size_t bytes, unsigned flags, void **pointer)
+{
   uint64_t room = sim_settings.memory_bytes - used_bytes[context->device];
 
   if (bytes == 0)
@@ -150,7 +160,8 @@ int sim_alloc(CUcontext context, enum sim_memory kind, size_t bytes, unsigned fl
   struct sim_block *block = calloc(1, sizeof *block);
   if (block == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  *block = (struct sim_block){.bytes = bytes, .kind = kind, .flags = flags, .device = context->device, .context = context};
+  *block =
+      (struct sim_block){.bytes = bytes, .kind = kind, .flags = flags, .device = context->device, .context = context};
   int error = map_block(block);
   if (error == 0 && (error = insert(block)) != 0)
     munmap(block->map, block->map_bytes);
@@ -164,7 +175,8 @@ int sim_alloc(CUcontext context, enum sim_memory kind, size_t bytes, unsigned fl
   return 0;
 }
 
-int sim_register(CUcontext context, void *pointer, size_t bytes, unsigned flags) {
+int sim_register(CUcontext context, void *pointer, size_t bytes, unsigned flags)
+{
   if (pointer == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
   size_t above = upper_bound((char *)pointer + bytes - 1);
@@ -173,15 +185,20 @@ int sim_register(CUcontext context, void *pointer, size_t bytes, unsigned flags)
   struct sim_block *block = calloc(1, sizeof *block);
   if (block == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  *block = (struct sim_block){.base = pointer, .bytes = bytes, .kind = SIM_REGISTERED, .flags = flags,
-                              .device = context->device, .context = context};
+  *block = (struct sim_block){.base = pointer,
+                              .bytes = bytes,
+                              .kind = SIM_REGISTERED,
+                              .flags = flags,
+                              .device = context->device,
+                              .context = context};
   int error = insert(block);
   if (error != 0)
     free(block);
   return error;
 }
 
-struct sim_block *sim_block_take(void *pointer) {
+struct sim_block *sim_block_take(void *pointer)
+{
   size_t above = upper_bound(pointer);
 
   if (above == 0 || blocks[above - 1]->base != pointer)
@@ -194,7 +211,8 @@ struct sim_block *sim_block_take(void *pointer) {
   return block;
 }
 
-int sim_block_free(struct sim_block *block) {
+int sim_block_free(struct sim_block *block)
+{
   int error = 0;
 
   if (block->map != NULL) {
@@ -202,8 +220,8 @@ int sim_block_free(struct sim_block *block) {
     SHOW(block->base + block->bytes, body - block->bytes);
     for (size_t i = block->bytes; i < body && error == 0; i++)
       if ((unsigned char)block->base[i] != GUARD) {
-        simcuda_complain("simcuda: something wrote %zu bytes behind the end of a block of %zu bytes at %p", i - block->bytes + 1,
-                         block->bytes, (void *)block->base);
+        simcuda_complain("simcuda: something wrote %zu bytes behind the end of a block of %zu bytes at %p",
+                         i - block->bytes + 1, block->bytes, (void *)block->base);
         error = CUDA_ERROR_ILLEGAL_ADDRESS;
       }
     munmap(block->map, block->map_bytes);
@@ -212,12 +230,14 @@ int sim_block_free(struct sim_block *block) {
   return error;
 }
 
-void sim_memory_info(int device, size_t *free_bytes, size_t *total_bytes) {
+void sim_memory_info(int device, size_t *free_bytes, size_t *total_bytes)
+{
   *total_bytes = sim_settings.memory_bytes;
   *free_bytes = sim_settings.memory_bytes - used_bytes[device];
 }
 
-bool simcuda_known_pointer(const void *pointer) {
+bool simcuda_known_pointer(const void *pointer)
+{
   pthread_mutex_lock(&sim_lock);
   bool known = sim_block_at(pointer) != NULL;
   pthread_mutex_unlock(&sim_lock);

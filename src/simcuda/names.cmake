@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run by cmake -P: writes the table of callback names from the toolkit's header, so that ids and names are those of the real CUPTI.
+# Run by cmake -P: writes the table of callback names from the toolkit's header, so that ids and names are those of the
+# real CUPTI.
 #   -DHEADER=<cupti_*_cbid.h> -DPREFIX=<enumerator prefix> -DOUTPUT=<file>
 file(STRINGS "${HEADER}" lines REGEX "${PREFIX}[A-Za-z0-9_]+ *= *[0-9]+")
 set(rows "")
@@ -13,6 +14,6 @@ foreach(line IN LISTS lines)
   endif()
 endforeach()
 if(rows STREQUAL "")
-  message(FATAL_ERROR "${HEADER} has no callback ids that begin with ${PREFIX}: is this a CUDA toolkit's include folder?")
+  message(FATAL_ERROR "${HEADER} has no callback ids that begin with ${PREFIX}: is it of a CUDA toolkit?")
 endif()
 file(WRITE "${OUTPUT}" "${rows}")

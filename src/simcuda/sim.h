@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Inside libcuda: the device that is simulated. One mutex (sim_lock) guards every structure here; work itself runs unlocked, on one
- * thread per stream, so that the host can observe it unfinished exactly as on a GPU. */
+ * Inside libcuda: the device that is simulated. One mutex (sim_lock) guards every structure here; work itself runs
+ * unlocked, on one thread per stream, so that the host can observe it unfinished exactly as on a GPU. */
 #ifndef SIMCUDA_SIM_H
 #define SIMCUDA_SIM_H
 
@@ -18,6 +18,8 @@ struct sim_settings {
   int devices;
   int64_t lost_after; /* -1: never */
   char *subscriber;   /* NULL: slot free */
+  int threads;        /* 0: as many as the process may use */
+  uint32_t cupti_version;
 };
 extern struct sim_settings sim_settings;
 int sim_settings_load(void); /* 0, or 1 after a complaint; reads the environment once */
@@ -30,8 +32,9 @@ bool sim_device_lost(void);
 
 /* ---- objects ---- */
 
-/* Where handles live. Their memory is never given back to malloc, so a stale handle is recognised by its cleared magic instead of being
- * a crash, and is always reachable, so a handle that a program does not destroy is not a leak of the simulation's. */
+/* Where handles live. Their memory is never given back to malloc, so a stale handle is recognised by its cleared magic
+ * instead of being a crash, and is always reachable, so a handle that a program does not destroy is not a leak of the
+ * simulation's. */
 struct sim_pool {
   size_t bytes; /* of one object */
   struct sim_pool_item *all, *dead;
@@ -66,8 +69,8 @@ struct CUstream_st {
   int priority;
   uint64_t id;
   bool legacy, per_thread, destroyed;
-  bool has_conditions; /* wake and done were made, in an earlier life */
-  struct sim_op *head, *tail; /* head: the one being done */
+  bool has_conditions;                     /* wake and done were made, in an earlier life */
+  struct sim_op *head, *tail;              /* head: the one being done */
   uint64_t submitted, completed, observed; /* sequence numbers; observed: the host has waited for it */
   pthread_cond_t wake, done;
   unsigned waiters;
@@ -156,12 +159,14 @@ int sim_stream_of(CUcontext context, CUstream handle, bool per_thread, CUstream 
 struct sim_op *sim_op_new(size_t payload_bytes, void (*run)(void *), void (*drop)(void *));
 void sim_op_free(struct sim_op *op);
 void sim_op_depend(struct sim_op *op, CUstream stream, uint64_t seq);
-/* Queues the work (or adds it to the stream's capture) and takes it over, also when it fails. *seq is 0 when it was captured. */
+/* Queues the work (or adds it to the stream's capture) and takes it over, also when it fails. *seq is 0 when it was
+ * captured. */
 int sim_submit(CUstream stream, struct sim_op *op, uint64_t *seq);
 /* Puts work behind everything that the context has queued, in a stream nobody sees. */
 void sim_submit_after_all(CUcontext context, struct sim_op *op);
 bool sim_stream_idle(CUstream stream); /* legacy: blocking streams too */
-/* Blocks until the work is done; the lock is released meanwhile. At least a round trip when the host had not seen it done. */
+/* Blocks until the work is done; the lock is released meanwhile. At least a round trip when the host had not seen it
+ * done. */
 void sim_wait_stream(CUstream stream);
 void sim_wait_seq(CUstream stream, uint64_t seq);
 void sim_wait_context(CUcontext context);
@@ -173,7 +178,8 @@ uint64_t sim_now_ns(void);
 int sim_capture_forbid_unsafe(void);
 /* 0, or 900 when anything in the context captures (synchronising a device that captures). */
 int sim_capture_forbid_any(CUcontext context);
-/* 0, 906 when the legacy stream would depend on a capturing blocking stream, 900 or 901 when the stream itself captures. */
+/* 0, 906 when the legacy stream would depend on a capturing blocking stream, 900 or 901 when the stream itself
+ * captures. */
 int sim_capture_forbid_wait(CUstream stream);
 int sim_capture_forbid_legacy(CUstream stream);
 int sim_capture_add(CUstream stream, struct sim_op *op);
@@ -208,8 +214,8 @@ struct sim_block *sim_block_take(void *pointer);
 int sim_block_free(struct sim_block *block); /* 0, or 700 when its guard bytes were overwritten */
 void sim_memory_info(int device, size_t *free_bytes, size_t *total_bytes);
 
-/* What is common to every free: waits for all work, unless the block is pool memory, and gives it back. `accepts` names the kinds
- * that this call takes. Takes and releases the lock. */
+/* What is common to every free: waits for all work, unless the block is pool memory, and gives it back. `accepts` names
+ * the kinds that this call takes. Takes and releases the lock. */
 int sim_free(void *pointer, bool (*accepts)(enum sim_memory));
 int sim_allocate_async(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread); /* likewise */
 
@@ -227,13 +233,15 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st CUDA_ARRAY3D_DESCRIPTOR_v1;
 
 #include <cupti_driver_cbid.h>
 #define SIM_SAME(x) (x)
-#define DRIVER_(fn, pt, symbol, decl, args, work)                                                                       \
-  SIMCUDA_ENTRY(fn, CUresult, SIMCUDA_DRIVER, CUPTI_DRIVER_TRACE_CBID_##fn, (&(fn##_params){SIMCUDA_ARGS args}), pt, 0, \
-                SIM_SAME, symbol, decl, work)
-/* DRIVER: one function. DRIVER0: one without arguments. DRIVER_PT: a function and its per-thread-default-stream twin. */
+#define DRIVER_(fn, pt, symbol, decl, args, work)                                                                    \
+  SIMCUDA_ENTRY(fn, CUresult, SIMCUDA_DRIVER, CUPTI_DRIVER_TRACE_CBID_##fn, (&(fn##_params){SIMCUDA_ARGS args}), pt, \
+                0, SIM_SAME, symbol, decl, work)
+/* DRIVER: one function. DRIVER0: one without arguments. DRIVER_PT: a function and its per-thread-default-stream twin.
+ */
 #define DRIVER(fn, decl, args, work) DRIVER_(fn, false, NULL, decl, args, work)
-#define DRIVER0(fn, work) \
-  SIMCUDA_ENTRY(fn, CUresult, SIMCUDA_DRIVER, CUPTI_DRIVER_TRACE_CBID_##fn, NULL, false, 0, SIM_SAME, NULL, (void), work)
+#define DRIVER0(fn, work)                                                                                           \
+  SIMCUDA_ENTRY(fn, CUresult, SIMCUDA_DRIVER, CUPTI_DRIVER_TRACE_CBID_##fn, NULL, false, 0, SIM_SAME, NULL, (void), \
+                work)
 #define DRIVER_PT(fn, suffix, decl, args, work) \
   DRIVER_(fn, false, NULL, decl, args, work)    \
   DRIVER_(fn##suffix, true, NULL, decl, args, work)

@@ -6,7 +6,8 @@
 #include "sim.h"
 
 /* Resolves a stream handle; on success the lock is held and the caller releases it. */
-static int lock_stream(CUstream handle, bool per_thread, CUstream *stream) {
+static int lock_stream(CUstream handle, bool per_thread, CUstream *stream)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -18,7 +19,8 @@ static int lock_stream(CUstream handle, bool per_thread, CUstream *stream) {
   return error;
 }
 
-static int create(CUstream *stream, unsigned flags, int priority) {
+static int create(CUstream *stream, unsigned flags, int priority)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -36,7 +38,8 @@ DRIVER(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int prior
        create(stream, flags, priority))
 
 /* Does not wait: work that is queued is still done. */
-static int destroy(CUstream handle) {
+static int destroy(CUstream handle)
+{
   CUstream stream;
 
   if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
@@ -53,7 +56,8 @@ static int destroy(CUstream handle) {
 }
 DRIVER(cuStreamDestroy_v2, (CUstream stream), (stream), destroy(stream))
 
-static int synchronize(CUstream handle, bool per_thread) {
+static int synchronize(CUstream handle, bool per_thread)
+{
   CUstream stream;
   int error = lock_stream(handle, per_thread, &stream);
 
@@ -66,7 +70,8 @@ static int synchronize(CUstream handle, bool per_thread) {
 }
 DRIVER_PT(cuStreamSynchronize, _ptsz, (CUstream stream), (stream), synchronize(stream, per_thread))
 
-static int query(CUstream handle, bool per_thread) {
+static int query(CUstream handle, bool per_thread)
+{
   CUstream stream;
   int error = lock_stream(handle, per_thread, &stream);
 
@@ -84,7 +89,8 @@ static int query(CUstream handle, bool per_thread) {
 DRIVER_PT(cuStreamQuery, _ptsz, (CUstream stream), (stream), query(stream, per_thread))
 
 enum property { FLAGS, PRIORITY, ID, CONTEXT, DEVICE };
-static int get_property(CUstream handle, enum property property, void *out, bool per_thread) {
+static int get_property(CUstream handle, enum property property, void *out, bool per_thread)
+{
   CUstream stream;
   int error = lock_stream(handle, per_thread, &stream);
 
@@ -109,7 +115,8 @@ DRIVER_PT(cuStreamGetFlags, _ptsz, (CUstream stream, unsigned *flags), (stream, 
           get_property(stream, FLAGS, flags, per_thread))
 DRIVER_PT(cuStreamGetPriority, _ptsz, (CUstream stream, int *priority), (stream, priority),
           get_property(stream, PRIORITY, priority, per_thread))
-DRIVER_PT(cuStreamGetId, _ptsz, (CUstream stream, unsigned long long *id), (stream, id), get_property(stream, ID, id, per_thread))
+DRIVER_PT(cuStreamGetId, _ptsz, (CUstream stream, unsigned long long *id), (stream, id),
+          get_property(stream, ID, id, per_thread))
 DRIVER_PT(cuStreamGetCtx, _ptsz, (CUstream stream, CUcontext *context), (stream, context),
           get_property(stream, CONTEXT, context, per_thread))
 #if CUDA_VERSION >= 12080
@@ -121,7 +128,8 @@ DRIVER_PT(cuStreamGetDevice, _ptsz, (CUstream stream, CUdevice *device), (stream
 
 static struct sim_pool events = {.bytes = sizeof(struct CUevent_st)};
 
-static int create_event(CUevent *event, unsigned flags) {
+static int create_event(CUevent *event, unsigned flags)
+{
   CUcontext context;
   int error = sim_context(&context);
   const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
@@ -143,7 +151,8 @@ static int create_event(CUevent *event, unsigned flags) {
 DRIVER(cuEventCreate, (CUevent * event, unsigned flags), (event, flags), create_event(event, flags))
 
 /* Resolves an event handle; on success the lock is held. */
-static int lock_event(CUevent event) {
+static int lock_event(CUevent event)
+{
   CUcontext context;
   int error = sim_context(&context);
 
@@ -157,7 +166,8 @@ static int lock_event(CUevent event) {
   return 0;
 }
 
-static int destroy_event(CUevent event) {
+static int destroy_event(CUevent event)
+{
   int error = lock_event(event);
 
   if (error != 0)
@@ -180,7 +190,8 @@ struct record {
   uint64_t generation;
 };
 
-static void run_record(void *payload) {
+static void run_record(void *payload)
+{
   const struct record *record = payload;
   uint64_t now = sim_now_ns();
 
@@ -192,7 +203,8 @@ static void run_record(void *payload) {
   pthread_mutex_unlock(&sim_lock);
 }
 
-static int record_event(CUevent event, CUstream handle, bool per_thread) {
+static int record_event(CUevent event, CUstream handle, bool per_thread)
+{
   CUstream stream;
   int error = lock_event(event);
 
@@ -230,11 +242,14 @@ cleanup:
   pthread_mutex_unlock(&sim_lock);
   return error;
 }
-DRIVER_PT(cuEventRecord, _ptsz, (CUevent event, CUstream stream), (event, stream), record_event(event, stream, per_thread))
+DRIVER_PT(cuEventRecord, _ptsz, (CUevent event, CUstream stream), (event, stream),
+          record_event(event, stream, per_thread))
 DRIVER_PT(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsigned flags), (event, stream, flags),
-          (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0 ? CUDA_ERROR_INVALID_VALUE : record_event(event, stream, per_thread))
+          (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0 ? CUDA_ERROR_INVALID_VALUE
+                                                             : record_event(event, stream, per_thread))
 
-static int query_event(CUevent event) {
+static int query_event(CUevent event)
+{
   int error = lock_event(event);
 
   if (error != 0)
@@ -250,7 +265,8 @@ static int query_event(CUevent event) {
 }
 DRIVER(cuEventQuery, (CUevent event), (event), query_event(event))
 
-static int synchronize_event(CUevent event) {
+static int synchronize_event(CUevent event)
+{
   int error = lock_event(event);
 
   if (error != 0)
@@ -262,7 +278,8 @@ static int synchronize_event(CUevent event) {
 }
 DRIVER(cuEventSynchronize, (CUevent event), (event), synchronize_event(event))
 
-static int elapsed(float *milliseconds, CUevent start, CUevent end) {
+static int elapsed(float *milliseconds, CUevent start, CUevent end)
+{
   int error = lock_event(start);
 
   if (error != 0)
@@ -285,7 +302,8 @@ DRIVER(cuEventElapsedTime_v2, (float *milliseconds, CUevent start, CUevent end),
 #endif
 
 /* A wait is work of its own that does nothing but depend. */
-static int wait_event(CUstream handle, CUevent event, unsigned flags, bool per_thread) {
+static int wait_event(CUstream handle, CUevent event, unsigned flags, bool per_thread)
+{
   CUcontext context;
   CUstream stream;
   int error = sim_context(&context);
@@ -328,7 +346,8 @@ struct host_function {
   void *data;
 };
 
-static void run_host_function(void *payload) {
+static void run_host_function(void *payload)
+{
   const struct host_function *host = payload;
 
   if (host->function != NULL)
@@ -337,7 +356,8 @@ static void run_host_function(void *payload) {
     host->callback(host->stream, CUDA_SUCCESS, host->data);
 }
 
-static int submit_host_function(CUstream handle, struct host_function host, bool per_thread) {
+static int submit_host_function(CUstream handle, struct host_function host, bool per_thread)
+{
   CUstream stream;
   int error = lock_stream(handle, per_thread, &stream);
 
@@ -358,10 +378,13 @@ static int submit_host_function(CUstream handle, struct host_function host, bool
   return error;
 }
 DRIVER_PT(cuLaunchHostFunc, _ptsz, (CUstream stream, CUhostFn function, void *data), (stream, function, data),
-          function == NULL ? CUDA_ERROR_INVALID_VALUE
-                           : submit_host_function(stream, (struct host_function){.function = function, .data = data}, per_thread))
+          function == NULL
+              ? CUDA_ERROR_INVALID_VALUE
+              : submit_host_function(stream, (struct host_function){.function = function, .data = data}, per_thread))
 DRIVER_PT(cuStreamAddCallback, _ptsz, (CUstream stream, CUstreamCallback callback, void *data, unsigned flags),
           (stream, callback, data, flags),
           callback == NULL || flags != 0
               ? CUDA_ERROR_INVALID_VALUE
-              : submit_host_function(stream, (struct host_function){.callback = callback, .stream = stream, .data = data}, per_thread))
+              : submit_host_function(stream,
+                                     (struct host_function){.callback = callback, .stream = stream, .data = data},
+                                     per_thread))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Sonames, version nodes and exports of the stand-ins against the toolkit's libraries, and two programs that were linked against the
-# toolkit's run on the stand-ins with nothing to complain of for the loader.
+# Sonames, version nodes and exports of the stand-ins against the toolkit's libraries, and two programs that were linked
+# against the toolkit's run on the stand-ins with nothing to complain of for the loader.
 #   check_versions.sh STAND-INS PROGRAM-BLAS PROGRAM-CUPTI LIBCUDART LIBCUBLAS LIBCUPTI LIBCUDA-STUB
 set -u
 stand_ins=$1 blas=$2 callbacks=$3
@@ -23,7 +23,8 @@ for real in "$@"; do
     continue
   fi
   [ "$(soname "$ours")" = "$name" ] || fail "$ours has soname $(soname "$ours"), not $name"
-  [ "$(nodes "$ours")" = "$(nodes "$real")" ] || fail "$ours has version nodes $(nodes "$ours"), the real one $(nodes "$real")"
+  [ "$(nodes "$ours")" = "$(nodes "$real")" ] ||
+    fail "$ours has version nodes $(nodes "$ours"), the real one $(nodes "$real")"
   exports "$real" >"${TMPDIR:-/tmp}/simcuda-real.$$"
   strange=$(exports "$ours" | grep -v '^simcuda_' | comm -23 - "${TMPDIR:-/tmp}/simcuda-real.$$")
   rm -f "${TMPDIR:-/tmp}/simcuda-real.$$"
@@ -35,8 +36,11 @@ for real in "$@"; do
 done
 
 for program in "$blas" "$callbacks"; do
-  log=$(LD_LIBRARY_PATH=$stand_ins LD_BIND_NOW=1 LD_DEBUG=versions "$program" 2>&1) || fail "$program failed under LD_DEBUG=versions"
-  echo "$log" | grep -E 'no version information|version .* not found|weak version|symbol lookup error' && fail "the loader complained of $program"
-  echo "$log" | grep -q "checking for version .libcudart.so.*$stand_ins/libcudart" || fail "$program did not take libcudart from $stand_ins"
+  log=$(LD_LIBRARY_PATH=$stand_ins LD_BIND_NOW=1 LD_DEBUG=versions "$program" 2>&1) ||
+    fail "$program failed under LD_DEBUG=versions"
+  echo "$log" | grep -E 'no version information|version .* not found|weak version|symbol lookup error' &&
+    fail "the loader complained of $program"
+  echo "$log" | grep -q "checking for version .libcudart.so.*$stand_ins/libcudart" ||
+    fail "$program did not take libcudart from $stand_ins"
 done
 [ "$failures" -eq 0 ]

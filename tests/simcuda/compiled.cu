@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program as nvcc makes it: it registers its fatbin, kernels and variables before main, and launches with <<< >>>. On the stand-ins
- * it loads, its variables work, a kernel that the simulation has a twin for runs, and one without is refused. */
+ * A program as nvcc makes it: it registers its fatbin, kernels and variables before main, and launches with <<< >>>. On
+ * the stand-ins it loads, its variables work, a kernel that it offers a twin of runs, and one without is refused. */
 #include <cstdio>
 
 extern "C" __global__ void compiled_twice(int *value) { *value *= 2; }
@@ -13,16 +13,22 @@ struct simcuda_kernel {
   unsigned arg_count;
   unsigned short arg_bytes[32];
 };
-static void run_twice(const unsigned *, const unsigned *, size_t, void *const *args) { **static_cast<int **>(args[0]) *= 2; }
+static void run_twice(const unsigned *, const unsigned *, size_t, void *const *args)
+{
+  **static_cast<int **>(args[0]) *= 2;
+}
 extern "C" {
 extern const simcuda_kernel simcuda_kernels[];
-const simcuda_kernel simcuda_kernels[] = {{"compiled_twice", run_twice, 1, {sizeof(int *)}}, {nullptr, nullptr, 0, {0}}};
+const simcuda_kernel simcuda_kernels[] = {
+    {"compiled_twice", run_twice, 1, {sizeof(int *)}},
+    {nullptr, nullptr, 0, {0}},
+};
 }
 
-#define CHECK(condition)                                                        \
-  if (!(condition)) {                                                           \
+#define CHECK(condition) \
+  if (!(condition)) { \
     fprintf(stderr, "line %d: %s\n", __LINE__, cudaGetErrorName(cudaGetLastError())); \
-    return 1;                                                                   \
+    return 1; \
   }
 
 int main() {
@@ -37,7 +43,8 @@ int main() {
   CHECK(cudaGetLastError() == cudaErrorInvalidDeviceFunction);
   CHECK(cudaMemcpyFromSymbol(got, variable, sizeof got) == cudaSuccess && got[3] == 0);
   CHECK(cudaMemcpyToSymbol(variable, four, sizeof four) == cudaSuccess);
-  CHECK(cudaMemcpyFromSymbol(got, variable, 2 * sizeof(int), 2 * sizeof(int)) == cudaSuccess && got[0] == 3 && got[1] == 4);
+  CHECK(cudaMemcpyFromSymbol(got, variable, 2 * sizeof(int), 2 * sizeof(int)) == cudaSuccess);
+  CHECK(got[0] == 3 && got[1] == 4);
   CHECK(cudaMemcpyToSymbol(variable, four, sizeof four, 4) == cudaErrorInvalidValue);
   return 0;
 }

@@ -4,7 +4,8 @@
 
 __attribute__((visibility("default"))) int InitializeInjection(void);
 
-int InitializeInjection(void) {
+int InitializeInjection(void)
+{
   const char *before = getenv("TEST_INJECTED");
 
   return setenv("TEST_INJECTED", before == NULL ? "once" : "again", 1) == 0;

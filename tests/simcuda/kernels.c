@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Kernels of the tests, in the form that the simulation takes them: the struct is its ABI, repeated as in any program. */
+ * Kernels of the tests, in the form that the simulation takes them: the struct is its ABI, repeated as in any program.
+ */
 #include "kernels.h"
 
 #include <dlfcn.h>
@@ -17,18 +18,21 @@ struct simcuda_kernel {
 
 #define UNUSED_SHAPE (void)grid, (void)block, (void)shared
 
-static void run_add(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args) {
+static void run_add(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args)
+{
   UNUSED_SHAPE;
   **(int **)args[0] += *(int *)args[1];
 }
 
-static void run_append(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args) {
+static void run_append(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args)
+{
   UNUSED_SHAPE;
   int *list = *(int **)args[0];
   list[++list[0]] = *(int *)args[1];
 }
 
-static void run_pass(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args) {
+static void run_pass(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args)
+{
   UNUSED_SHAPE;
   struct gate *gate = *(struct gate **)args[0];
   atomic_store(&gate->reached, true);
@@ -36,7 +40,8 @@ static void run_pass(const unsigned grid[3], const unsigned block[3], size_t sha
     usleep(200);
 }
 
-static void run_shape(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args) {
+static void run_shape(const unsigned grid[3], const unsigned block[3], size_t shared, void *const *args)
+{
   unsigned *out = *(unsigned **)args[0];
   memcpy(out, grid, 3 * sizeof *out);
   memcpy(out + 3, block, 3 * sizeof *out);
@@ -54,7 +59,8 @@ __attribute__((visibility("default"))) const struct simcuda_kernel simcuda_kerne
 
 cudaKernel_t kernel_add, kernel_append, kernel_pass, kernel_shape;
 
-int load_kernels(void **state) {
+int load_kernels(void **state)
+{
   cudaLibrary_t library;
 
   (void)state;
@@ -67,22 +73,28 @@ int load_kernels(void **state) {
          cudaLibraryGetKernel(&kernel_shape, library, "test_shape") != cudaSuccess;
 }
 
-static void launch(cudaKernel_t kernel, void **args, cudaStream_t stream) {
+static void launch(cudaKernel_t kernel, void **args, cudaStream_t stream)
+{
   OK(cudaLaunchKernel((const void *)kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, args, 0, stream));
 }
 
 void launch_add(int *where, int value, cudaStream_t stream) { launch(kernel_add, (void *[]){&where, &value}, stream); }
-void launch_append(int *list, int value, cudaStream_t stream) { launch(kernel_append, (void *[]){&list, &value}, stream); }
+void launch_append(int *list, int value, cudaStream_t stream)
+{
+  launch(kernel_append, (void *[]){&list, &value}, stream);
+}
 void launch_pass(struct gate *gate, cudaStream_t stream) { launch(kernel_pass, (void *[]){&gate}, stream); }
 
-double now_us(void) {
+double now_us(void)
+{
   struct timespec now;
 
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-bool wait_for(atomic_bool *flag) {
+bool wait_for(atomic_bool *flag)
+{
   for (int i = 0; i < 100000 && !atomic_load(flag); i++)
     usleep(100);
   return atomic_load(flag);
@@ -94,7 +106,8 @@ struct attempt {
   atomic_bool entered, returned;
 };
 
-static void *try_it(void *argument) {
+static void *try_it(void *argument)
+{
   struct attempt *attempt = argument;
 
   atomic_store(&attempt->entered, true);
@@ -103,9 +116,10 @@ static void *try_it(void *argument) {
   return NULL;
 }
 
-/* A call that does not block returns while the gate is closed, however slow the machine is; only a call that does block is given a
- * fixed time, in which it must not return. */
-bool blocks(cudaStream_t gate_stream, void (*function)(void *), void *argument) {
+/* A call that does not block returns while the gate is closed, however slow the machine is; only a call that does block
+ * is given a fixed time, in which it must not return. */
+bool blocks(cudaStream_t gate_stream, void (*function)(void *), void *argument)
+{
   struct gate gate = {0};
   struct attempt attempt = {.function = function, .argument = argument};
   pthread_t thread;

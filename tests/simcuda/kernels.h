@@ -32,8 +32,8 @@ double now_us(void);
 /* Waits (up to ten seconds) until the flag is set; false if it never was. */
 bool wait_for(atomic_bool *flag);
 
-/* Runs the function on another thread, with the gate closed meanwhile. True when the function returned only after the gate was
- * opened. `stream` is where the gate stands. */
+/* Runs the function on another thread, with the gate closed meanwhile. True when the function returned only after the
+ * gate was opened. `stream` is where the gate stands. */
 bool blocks(cudaStream_t gate_stream, void (*function)(void *), void *argument);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Matrix products against sums in double, and the promise that a result does not depend on how many rows or columns a call has. */
+ * Matrix products against sums in double, and the promise that a result does not depend on how many rows or columns a
+ * call has. */
 #include <cublas_v2.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,19 +12,22 @@ static cublasHandle_t handle;
 static cudaStream_t stream;
 
 static uint64_t random_state = 88172645463325252u;
-static float random_value(void) {
+static float random_value(void)
+{
   random_state ^= random_state << 13;
   random_state ^= random_state >> 7;
   random_state ^= random_state << 17;
   return (float)((double)(random_state >> 11) / 9007199254740992.0 * 2 - 1);
 }
 
-static uint16_t to_bf16(float value) {
+static uint16_t to_bf16(float value)
+{
   uint32_t bits;
   memcpy(&bits, &value, 4);
   return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
-static float from_bf16(uint16_t value) {
+static float from_bf16(uint16_t value)
+{
   uint32_t bits = (uint32_t)value << 16;
   float result;
   memcpy(&result, &bits, 4);
@@ -38,7 +42,8 @@ struct matrix {
   void *device;
 };
 
-static void upload(struct matrix *m) {
+static void upload(struct matrix *m)
+{
   size_t count = (size_t)m->ld * (size_t)m->columns;
   if (!m->bf16) {
     OK(cudaMemcpy(m->device, m->host, count * 4, cudaMemcpyHostToDevice));
@@ -52,7 +57,8 @@ static void upload(struct matrix *m) {
   free(narrow);
 }
 
-static struct matrix matrix_new(int rows, int columns, int pad, bool bf16) {
+static struct matrix matrix_new(int rows, int columns, int pad, bool bf16)
+{
   struct matrix m = {.rows = rows, .columns = columns, .ld = rows + pad, .bf16 = bf16};
   size_t count = (size_t)m.ld * (size_t)columns;
 
@@ -65,7 +71,8 @@ static struct matrix matrix_new(int rows, int columns, int pad, bool bf16) {
   return m;
 }
 
-static float *download(const struct matrix *m) {
+static float *download(const struct matrix *m)
+{
   size_t count = (size_t)m->ld * (size_t)m->columns;
   float *out = malloc(count * sizeof *out);
 
@@ -84,24 +91,30 @@ static float *download(const struct matrix *m) {
   return out;
 }
 
-static void matrix_free(struct matrix *m) {
+static void matrix_free(struct matrix *m)
+{
   free(m->host);
   OK(cudaFree(m->device));
 }
 
-static void multiply(bool ta, bool tb, int m, int n, int k, float alpha, const struct matrix *a, const struct matrix *b, float beta,
-                     struct matrix *c) {
+static void multiply(bool ta, bool tb, int m, int n, int k, float alpha, const struct matrix *a, const struct matrix *b,
+                     float beta, struct matrix *c)
+{
   cudaDataType in = a->bf16 ? CUDA_R_16BF : CUDA_R_32F, out = c->bf16 ? CUDA_R_16BF : CUDA_R_32F;
-  OK(cublasGemmEx(handle, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k, &alpha, a->device, in, a->ld, b->device, in,
-                  b->ld, &beta, c->device, out, c->ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  OK(cublasGemmEx(handle, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k, &alpha, a->device,
+                  in, a->ld, b->device, in, b->ld, &beta, c->device, out, c->ld, CUBLAS_COMPUTE_32F,
+                  CUBLAS_GEMM_DEFAULT));
 }
 
-static double element(const struct matrix *m, bool transposed, int row, int column) {
-  return transposed ? m->host[(size_t)row * (size_t)m->ld + (size_t)column] : m->host[(size_t)column * (size_t)m->ld + (size_t)row];
+static double element(const struct matrix *m, bool transposed, int row, int column)
+{
+  return transposed ? m->host[(size_t)row * (size_t)m->ld + (size_t)column]
+                    : m->host[(size_t)column * (size_t)m->ld + (size_t)row];
 }
 
 /* Relative error over the whole product, and nothing outside it touched. */
-static void check_product(bool ta, bool tb, int m, int n, int k, bool bf16_in, bool bf16_out, float alpha, float beta) {
+static void check_product(bool ta, bool tb, int m, int n, int k, bool bf16_in, bool bf16_out, float alpha, float beta)
+{
   struct matrix a = ta ? matrix_new(k, m, 3, bf16_in) : matrix_new(m, k, 3, bf16_in);
   struct matrix b = tb ? matrix_new(n, k, 1, bf16_in) : matrix_new(k, n, 1, bf16_in);
   struct matrix c = matrix_new(m, n, 2, bf16_out);
@@ -123,16 +136,18 @@ static void check_product(bool ta, bool tb, int m, int n, int k, bool bf16_in, b
   }
   double limit = bf16_out ? 5e-3 : 1e-6;
   if (!(sqrt(error) <= limit * sqrt(norm)))
-    fail_msg("%d x %d x %d, transposes %d%d, bf16 %d%d: relative error %g, at most %g", m, n, k, ta, tb, bf16_in, bf16_out,
-             sqrt(error / norm), limit);
+    fail_msg("%d x %d x %d, transposes %d%d, bf16 %d%d: relative error %g, at most %g", m, n, k, ta, tb, bf16_in,
+             bf16_out, sqrt(error / norm), limit);
   free(out);
   matrix_free(&a);
   matrix_free(&b);
   matrix_free(&c);
 }
 
-static void products_equal_sums_in_double(void **state) {
-  static const int shapes[][3] = {{1, 1, 1}, {1, 1, 1000}, {7, 5, 3}, {16, 6, 8}, {33, 13, 385}, {100, 1, 70}, {1, 100, 70}, {400, 97, 500}, {65, 800, 64}};
+static void products_equal_sums_in_double(void **state)
+{
+  static const int shapes[][3] = {{1, 1, 1},    {1, 1, 1000}, {7, 5, 3},      {16, 6, 8},   {33, 13, 385},
+                                  {100, 1, 70}, {1, 100, 70}, {400, 97, 500}, {65, 800, 64}};
 
   (void)state;
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
@@ -142,7 +157,8 @@ static void products_equal_sums_in_double(void **state) {
     }
 }
 
-static void bf16_products_are_summed_in_fp32(void **state) {
+static void bf16_products_are_summed_in_fp32(void **state)
+{
   (void)state;
   for (int t = 0; t < 4; t++) {
     check_product(t & 1, t & 2, 70, 50, 700, true, false, 1, 0);
@@ -151,21 +167,26 @@ static void bf16_products_are_summed_in_fp32(void **state) {
   }
 }
 
-static void sgemm_is_the_same_product(void **state) {
+static void sgemm_is_the_same_product(void **state)
+{
   const float one = 1, zero = 0;
-  struct matrix a = matrix_new(20, 30, 0, false), b = matrix_new(30, 10, 0, false), c = matrix_new(20, 10, 0, false), d = matrix_new(20, 10, 0, false);
+  struct matrix a = matrix_new(20, 30, 0, false), b = matrix_new(30, 10, 0, false), c = matrix_new(20, 10, 0, false),
+                d = matrix_new(20, 10, 0, false);
 
   (void)state;
   multiply(false, false, 20, 10, 30, 1, &a, &b, 0, &c);
-  OK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 20, 10, 30, &one, a.device, a.ld, b.device, b.ld, &zero, d.device, d.ld));
+  OK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 20, 10, 30, &one, a.device, a.ld, b.device, b.ld, &zero, d.device,
+                 d.ld));
   float *x = download(&c), *y = download(&d);
   assert_memory_equal(x, y, 20 * 10 * sizeof *x);
   free(x), free(y);
   matrix_free(&a), matrix_free(&b), matrix_free(&c), matrix_free(&d);
 }
 
-/* What the masked loop and the sorted dispatch rely on: the same row gives the same bits alone, in a slice, and in the whole. */
-static void an_element_does_not_depend_on_the_number_of_rows_or_columns(void **state) {
+/* What the masked loop and the sorted dispatch rely on: the same row gives the same bits alone, in a slice, and in the
+ * whole. */
+static void an_element_does_not_depend_on_the_number_of_rows_or_columns(void **state)
+{
   enum { M = 700, N = 900, K = 1000 };
   static const int cuts[] = {1, 2, 5, 15, 16, 17, 100, 383, 384, 385, 699};
 
@@ -173,7 +194,8 @@ static void an_element_does_not_depend_on_the_number_of_rows_or_columns(void **s
   for (int bf16 = 0; bf16 < 2; bf16++)
     for (int t = 0; t < 4; t++) {
       bool ta = t & 1, tb = t & 2;
-      struct matrix a = ta ? matrix_new(K, M, 0, bf16) : matrix_new(M, K, 0, bf16), b = tb ? matrix_new(N, K, 0, bf16) : matrix_new(K, N, 0, bf16);
+      struct matrix a = ta ? matrix_new(K, M, 0, bf16) : matrix_new(M, K, 0, bf16),
+                    b = tb ? matrix_new(N, K, 0, bf16) : matrix_new(K, N, 0, bf16);
       struct matrix whole = matrix_new(M, N, 0, bf16);
       multiply(ta, tb, M, N, K, 1, &a, &b, 0, &whole);
       float *expected = download(&whole);
@@ -194,7 +216,8 @@ static void an_element_does_not_depend_on_the_number_of_rows_or_columns(void **s
     }
 }
 
-static void beta_0_overwrites_nan(void **state) {
+static void beta_0_overwrites_nan(void **state)
+{
   struct matrix a = matrix_new(9, 9, 0, false), b = matrix_new(9, 9, 0, false), c = matrix_new(9, 9, 0, false);
 
   (void)state;
@@ -208,7 +231,8 @@ static void beta_0_overwrites_nan(void **state) {
   matrix_free(&a), matrix_free(&b), matrix_free(&c);
 }
 
-static void empty_products_are_well_defined(void **state) {
+static void empty_products_are_well_defined(void **state)
+{
   struct matrix a = matrix_new(4, 4, 0, false), c = matrix_new(4, 4, 0, false);
   const float one = 1, two = 2;
 
@@ -222,26 +246,29 @@ static void empty_products_are_well_defined(void **state) {
   matrix_free(&a), matrix_free(&c);
 }
 
-static void batches_are_independent_products(void **state) {
+static void batches_are_independent_products(void **state)
+{
   enum { COUNT = 5, M = 12, N = 7, K = 33 };
   const float one = 1, zero = 0;
-  struct matrix a = matrix_new(M, K * COUNT, 0, true), b = matrix_new(K, N * COUNT, 0, true), c = matrix_new(M, N * COUNT, 0, false),
-                one_by_one = matrix_new(M, N * COUNT, 0, false);
+  struct matrix a = matrix_new(M, K * COUNT, 0, true), b = matrix_new(K, N * COUNT, 0, true),
+                c = matrix_new(M, N * COUNT, 0, false), one_by_one = matrix_new(M, N * COUNT, 0, false);
 
   (void)state;
-  OK(cublasGemmStridedBatchedEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, a.device, CUDA_R_16BF, M, M * K, b.device, CUDA_R_16BF, K,
-                                K * N, &zero, c.device, CUDA_R_32F, M, M * N, COUNT, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  OK(cublasGemmStridedBatchedEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, a.device, CUDA_R_16BF, M, M * K,
+                                b.device, CUDA_R_16BF, K, K * N, &zero, c.device, CUDA_R_32F, M, M * N, COUNT,
+                                CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   for (int i = 0; i < COUNT; i++)
     OK(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, (uint16_t *)a.device + i * M * K, CUDA_R_16BF, M,
-                    (uint16_t *)b.device + i * K * N, CUDA_R_16BF, K, &zero, (float *)one_by_one.device + i * M * N, CUDA_R_32F, M,
-                    CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+                    (uint16_t *)b.device + i * K * N, CUDA_R_16BF, K, &zero, (float *)one_by_one.device + i * M * N,
+                    CUDA_R_32F, M, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   float *x = download(&c), *y = download(&one_by_one);
   assert_memory_equal(x, y, COUNT * M * N * sizeof *x);
   free(x), free(y);
   matrix_free(&a), matrix_free(&b), matrix_free(&c), matrix_free(&one_by_one);
 }
 
-static void scalars_may_be_in_device_memory(void **state) {
+static void scalars_may_be_in_device_memory(void **state)
+{
   struct matrix a = matrix_new(5, 5, 0, false), c = matrix_new(5, 5, 0, false), d = matrix_new(5, 5, 0, false);
   const float scalars[2] = {3, 0};
   float *device;
@@ -260,7 +287,8 @@ static void scalars_may_be_in_device_memory(void **state) {
   matrix_free(&a), matrix_free(&c), matrix_free(&d);
 }
 
-static void products_run_in_stream_order_and_can_be_captured(void **state) {
+static void products_run_in_stream_order_and_can_be_captured(void **state)
+{
   struct gate gate = {0};
   struct matrix a = matrix_new(8, 8, 0, false), c = matrix_new(8, 8, 0, false);
   cudaGraph_t graph;
@@ -288,18 +316,23 @@ static void products_run_in_stream_order_and_can_be_captured(void **state) {
   cudaGetLastError();
 }
 
-static void bad_arguments_are_refused(void **state) {
+static void bad_arguments_are_refused(void **state)
+{
   struct matrix a = matrix_new(4, 4, 0, false);
   const float one = 1;
   int version;
 
   (void)state;
-  FAILS(cublasSgemm(NULL, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, 4, a.device, 4, &one, a.device, 4), CUBLAS_STATUS_NOT_INITIALIZED);
-  FAILS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, 3, a.device, 4, &one, a.device, 4), CUBLAS_STATUS_INVALID_VALUE);
-  FAILS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, -1, 4, 4, &one, a.device, 4, a.device, 4, &one, a.device, 4), CUBLAS_STATUS_INVALID_VALUE);
-  FAILS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, NULL, a.device, 4, a.device, 4, &one, a.device, 4), CUBLAS_STATUS_INVALID_VALUE);
-  FAILS(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, CUDA_R_64F, 4, a.device, CUDA_R_64F, 4, &one, a.device,
-                     CUDA_R_64F, 4, CUBLAS_COMPUTE_64F, CUBLAS_GEMM_DEFAULT),
+  FAILS(cublasSgemm(NULL, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, 4, a.device, 4, &one, a.device, 4),
+        CUBLAS_STATUS_NOT_INITIALIZED);
+  FAILS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, 3, a.device, 4, &one, a.device, 4),
+        CUBLAS_STATUS_INVALID_VALUE);
+  FAILS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, -1, 4, 4, &one, a.device, 4, a.device, 4, &one, a.device, 4),
+        CUBLAS_STATUS_INVALID_VALUE);
+  FAILS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, NULL, a.device, 4, a.device, 4, &one, a.device, 4),
+        CUBLAS_STATUS_INVALID_VALUE);
+  FAILS(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, a.device, CUDA_R_64F, 4, a.device, CUDA_R_64F, 4,
+                     &one, a.device, CUDA_R_64F, 4, CUBLAS_COMPUTE_64F, CUBLAS_GEMM_DEFAULT),
         CUBLAS_STATUS_NOT_SUPPORTED);
   OK(cublasGetVersion(handle, &version));
   assert_int_equal(version, CUBLAS_VERSION);
@@ -307,16 +340,19 @@ static void bad_arguments_are_refused(void **state) {
   matrix_free(&a);
 }
 
-static int set_up(void **state) {
-  return load_kernels(state) != 0 || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != 0 || cublasCreate(&handle) != 0 ||
-         cublasSetStream(handle, stream) != 0;
+static int set_up(void **state)
+{
+  return load_kernels(state) != 0 || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != 0 ||
+         cublasCreate(&handle) != 0 || cublasSetStream(handle, stream) != 0;
 }
-static int tear_down(void **state) {
+static int tear_down(void **state)
+{
   (void)state;
   return cublasDestroy(handle) != 0;
 }
 
-int main(void) {
+int main(void)
+{
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(products_equal_sums_in_double),
       cmocka_unit_test(bf16_products_are_summed_in_fp32),

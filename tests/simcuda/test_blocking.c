@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which calls make the host wait: the table that was measured on a GPU, row by row, with a kernel that cannot end running on the same
- * stream, on a non-blocking stream, or on a blocking one. */
+ * Which calls make the host wait: the table that was measured on a GPU, row by row, with a kernel that cannot end
+ * running on the same stream, on a non-blocking stream, or on a blocking one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,15 +15,17 @@ static struct {
   int failures;
 } t;
 
-static void check(cudaError_t error) {
+static void check(cudaError_t error)
+{
   if (error != cudaSuccess)
     t.failures++;
 }
 
-#define CALL(name, call)               \
-  static void name(void *unused) {     \
-    (void)unused;                      \
-    check(call);                       \
+#define CALL(name, call)         \
+  static void name(void *unused) \
+  {                              \
+    (void)unused;                \
+    check(call);                 \
   }
 CALL(memcpy_d2h, cudaMemcpy(t.pageable, t.device, 16, cudaMemcpyDeviceToHost))
 CALL(memcpy_d2h_pinned, cudaMemcpy(t.pinned, t.device, 16, cudaMemcpyDeviceToHost))
@@ -53,35 +55,40 @@ CALL(device_synchronize, cudaDeviceSynchronize())
 CALL(legacy_synchronize, cudaStreamSynchronize(NULL))
 CALL(stream_synchronize, cudaStreamSynchronize(t.same))
 
-static void free_device(void *unused) {
+static void free_device(void *unused)
+{
   void *p;
 
   (void)unused;
   check(cudaMalloc(&p, 100));
   check(cudaFree(p));
 }
-static void free_managed(void *unused) {
+static void free_managed(void *unused)
+{
   void *p;
 
   (void)unused;
   check(cudaMallocManaged(&p, 100, cudaMemAttachGlobal));
   check(cudaFree(p));
 }
-static void free_pool(void *unused) {
+static void free_pool(void *unused)
+{
   void *p;
 
   (void)unused;
   check(cudaMallocAsync(&p, 100, t.other));
   check(cudaFree(p));
 }
-static void free_host(void *unused) {
+static void free_host(void *unused)
+{
   void *p;
 
   (void)unused;
   check(cudaMallocHost(&p, 100));
   check(cudaFreeHost(p));
 }
-static void free_array(void *unused) {
+static void free_array(void *unused)
+{
   struct cudaChannelFormatDesc desc = {32, 0, 0, 0, cudaChannelFormatKindFloat};
   cudaArray_t array;
 
@@ -89,21 +96,24 @@ static void free_array(void *unused) {
   check(cudaMallocArray(&array, &desc, 16, 16, 0));
   check(cudaFreeArray(array));
 }
-static void unregister(void *unused) {
+static void unregister(void *unused)
+{
   static char memory[100];
 
   (void)unused;
   check(cudaHostRegister(memory, sizeof memory, 0));
   check(cudaHostUnregister(memory));
 }
-static void allocate(void *unused) {
+static void allocate(void *unused)
+{
   void *a, *b;
 
   (void)unused;
   check(cudaMalloc(&a, BYTES));
   check(cudaMallocHost(&b, BYTES)); /* freed when nothing runs any more: never, in this test */
 }
-static void destroy_stream(void *unused) {
+static void destroy_stream(void *unused)
+{
   cudaStream_t stream;
   cudaEvent_t event;
 
@@ -118,7 +128,8 @@ enum { NO = 0, YES = 1, NOT_ASKED = -1 };
 static const struct row {
   const char *name;
   void (*call)(void *);
-  int same, non_blocking, blocking; /* with the kernel on the call's own stream, another non-blocking one, a blocking one */
+  int same, non_blocking,
+      blocking; /* with the kernel on the call's own stream, another non-blocking one, a blocking one */
 } rows[] = {
     {"cudaMemcpy D2H pageable", memcpy_d2h, YES, NO, YES},
     {"cudaMemcpy D2H pinned", memcpy_d2h_pinned, YES, NO, YES},
@@ -158,21 +169,24 @@ static const struct row {
 };
 
 /* The synchronous calls' own stream is the legacy one. */
-static bool uses_legacy(const struct row *row) {
+static bool uses_legacy(const struct row *row)
+{
   return strstr(row->name, "Async") == NULL && strcmp(row->name, "cudaStreamSynchronize") != 0;
 }
 
-static void expect(const struct row *row, const char *where, cudaStream_t gate, int expected) {
+static void expect(const struct row *row, const char *where, cudaStream_t gate, int expected)
+{
   if (expected == NOT_ASKED)
     return;
   t.failures = 0;
   bool blocked = blocks(gate, row->call, NULL);
   if (blocked != (expected == YES) || t.failures != 0)
-    fail_msg("%s, kernel on %s: %s, expected to %s; %d calls failed", row->name, where, blocked ? "blocked" : "did not block",
-             expected == YES ? "block" : "return", t.failures);
+    fail_msg("%s, kernel on %s: %s, expected to %s; %d calls failed", row->name, where,
+             blocked ? "blocked" : "did not block", expected == YES ? "block" : "return", t.failures);
 }
 
-static void calls_block_as_measured(void **state) {
+static void calls_block_as_measured(void **state)
+{
   cudaStream_t blocking;
 
   (void)state;
@@ -186,7 +200,8 @@ static void calls_block_as_measured(void **state) {
 }
 
 /* The source of an async upload from pageable memory is read before the call returns. */
-static void a_pageable_upload_is_staged(void **state) {
+static void a_pageable_upload_is_staged(void **state)
+{
   struct gate gate = {0};
   int value = 41, back = 0;
 
@@ -201,7 +216,8 @@ static void a_pageable_upload_is_staged(void **state) {
 }
 
 /* One from pinned memory is read when its turn comes. */
-static void a_pinned_upload_is_not_staged(void **state) {
+static void a_pinned_upload_is_not_staged(void **state)
+{
   struct gate gate = {0};
   int *value = t.pinned, back = 0;
 
@@ -216,18 +232,21 @@ static void a_pinned_upload_is_not_staged(void **state) {
   assert_int_equal(back, 99);
 }
 
-static int set_up(void **state) {
+static int set_up(void **state)
+{
   if (load_kernels(state) != 0)
     return 1;
   t.pageable = calloc(1, BYTES);
   t.registered = calloc(1, BYTES);
   return t.pageable == NULL || cudaMalloc(&t.device, BYTES) != 0 || cudaMalloc(&t.device2, BYTES) != 0 ||
          cudaMallocManaged(&t.managed, BYTES, cudaMemAttachGlobal) != 0 || cudaMallocHost(&t.pinned, BYTES) != 0 ||
-         cudaHostRegister(t.registered, BYTES, 0) != 0 || cudaStreamCreateWithFlags(&t.same, cudaStreamNonBlocking) != 0 ||
+         cudaHostRegister(t.registered, BYTES, 0) != 0 ||
+         cudaStreamCreateWithFlags(&t.same, cudaStreamNonBlocking) != 0 ||
          cudaStreamCreateWithFlags(&t.other, cudaStreamNonBlocking) != 0 || cudaMallocAsync(&t.pool, 100, t.same) != 0;
 }
 
-static int tear_down(void **state) {
+static int tear_down(void **state)
+{
   (void)state;
   cudaHostUnregister(t.registered);
   free(t.registered);
@@ -235,7 +254,8 @@ static int tear_down(void **state) {
   return 0;
 }
 
-int main(void) {
+int main(void)
+{
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(calls_block_as_measured),
       cmocka_unit_test(a_pageable_upload_is_staged),

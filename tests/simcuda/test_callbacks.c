@@ -22,13 +22,19 @@ static struct event events[MOST];
 static unsigned event_count;
 static CUpti_SubscriberHandle subscriber;
 
-static void on_call(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *data) {
+static void on_call(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *data)
+{
   const CUpti_CallbackData *call = data;
   struct event *event = &events[event_count < MOST ? event_count++ : MOST - 1];
 
   *(int *)userdata += 1;
-  *event = (struct event){.domain = domain, .cbid = cbid, .exit = call->callbackSite == CUPTI_API_EXIT, .correlation = call->correlationId,
-                          .context = call->contextUid, .slot = call->correlationData, .slot_value = *call->correlationData};
+  *event = (struct event){.domain = domain,
+                          .cbid = cbid,
+                          .exit = call->callbackSite == CUPTI_API_EXIT,
+                          .correlation = call->correlationId,
+                          .context = call->contextUid,
+                          .slot = call->correlationData,
+                          .slot_value = *call->correlationData};
   strncpy(event->name, call->functionName, sizeof event->name - 1);
   if (call->symbolName != NULL)
     strncpy(event->symbol, call->symbolName, sizeof event->symbol - 1);
@@ -41,13 +47,15 @@ static void on_call(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackI
 }
 static int delivered;
 
-static void enable(bool runtime, bool driver) {
+static void enable(bool runtime, bool driver)
+{
   OK(cuptiEnableDomain(runtime, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));
   OK(cuptiEnableDomain(driver, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
   event_count = 0;
 }
 
-static void a_driver_call_nests_in_its_runtime_call_with_the_same_correlation_id(void **state) {
+static void a_driver_call_nests_in_its_runtime_call_with_the_same_correlation_id(void **state)
+{
   cudaStream_t stream;
 
   (void)state;
@@ -61,8 +69,13 @@ static void a_driver_call_nests_in_its_runtime_call_with_the_same_correlation_id
   OK(cudaStreamSynchronize(stream));
   OK(cudaStreamSynchronize(stream));
   assert_int_equal(event_count, 8);
-  static const struct { const char *name; bool exit; } expected[4] = {
-      {"cudaStreamSynchronize", false}, {"cuStreamSynchronize", false}, {"cuStreamSynchronize", true}, {"cudaStreamSynchronize", true}};
+  static const struct {
+    const char *name;
+    bool exit;
+  } expected[4] = {{"cudaStreamSynchronize", false},
+                   {"cuStreamSynchronize", false},
+                   {"cuStreamSynchronize", true},
+                   {"cudaStreamSynchronize", true}};
   for (unsigned i = 0; i < 8; i++) {
     assert_string_equal(events[i].name, expected[i % 4].name);
     assert_int_equal(events[i].exit, expected[i % 4].exit);
@@ -79,7 +92,8 @@ static void a_driver_call_nests_in_its_runtime_call_with_the_same_correlation_id
   OK(cudaStreamDestroy(stream));
 }
 
-static void each_call_has_a_slot_of_its_own_from_enter_to_exit(void **state) {
+static void each_call_has_a_slot_of_its_own_from_enter_to_exit(void **state)
+{
   (void)state;
   enable(true, true);
   OK(cudaDeviceSynchronize());
@@ -93,7 +107,8 @@ static void each_call_has_a_slot_of_its_own_from_enter_to_exit(void **state) {
   enable(false, false);
 }
 
-static void parameters_and_results_are_those_of_the_call(void **state) {
+static void parameters_and_results_are_those_of_the_call(void **state)
+{
   int *device, back;
   cudaStream_t stream;
 
@@ -118,7 +133,8 @@ static void parameters_and_results_are_those_of_the_call(void **state) {
   OK(cudaStreamDestroy(stream));
 }
 
-static void launches_name_their_kernel(void **state) {
+static void launches_name_their_kernel(void **state)
+{
   int *device;
 
   (void)state;
@@ -132,7 +148,8 @@ static void launches_name_their_kernel(void **state) {
   OK(cudaFree(device));
 }
 
-static void one_id_can_be_enabled_alone(void **state) {
+static void one_id_can_be_enabled_alone(void **state)
+{
   uint32_t on = 7;
 
   (void)state;
@@ -153,7 +170,8 @@ static void one_id_can_be_enabled_alone(void **state) {
 
 cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
 
-static void per_thread_forms_have_ids_of_their_own(void **state) {
+static void per_thread_forms_have_ids_of_their_own(void **state)
+{
   (void)state;
   enable(true, true);
   OK(cudaStreamSynchronize_ptsz(NULL));
@@ -164,14 +182,16 @@ static void per_thread_forms_have_ids_of_their_own(void **state) {
 }
 
 static CUcontext shared_context;
-static void *use_the_driver(void *unused) {
+static void *use_the_driver(void *unused)
+{
   OK(cuCtxSetCurrent(shared_context));
   OK(cuCtxSynchronize());
   return unused;
 }
 
 /* A driver call that the program makes itself is a call of its own. */
-static void a_direct_driver_call_has_its_own_correlation_id(void **state) {
+static void a_direct_driver_call_has_its_own_correlation_id(void **state)
+{
   pthread_t thread;
 
   (void)state;
@@ -190,10 +210,13 @@ static void a_direct_driver_call_has_its_own_correlation_id(void **state) {
   enable(false, false);
 }
 
-static void there_is_one_slot_and_its_holder_is_named(void **state) {
+static void there_is_one_slot_and_its_holder_is_named(void **state)
+{
   CUpti_SubscriberHandle second;
   char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN] = "";
-  CUpti_SubscriberParams params = {.structSize = CUpti_SubscriberParams_STRUCT_SIZE, .subscriberName = "other", .oldSubscriberName = holder,
+  CUpti_SubscriberParams params = {.structSize = CUpti_SubscriberParams_STRUCT_SIZE,
+                                   .subscriberName = "other",
+                                   .oldSubscriberName = holder,
                                    .oldSubscriberSize = sizeof holder};
 
   (void)state;
@@ -214,7 +237,8 @@ static void there_is_one_slot_and_its_holder_is_named(void **state) {
   OK(cuptiGetLastError());
 }
 
-static void small_questions_are_answered(void **state) {
+static void small_questions_are_answered(void **state)
+{
   uint32_t version = 0, device = 9, id = 0;
   uint64_t first = 0, second = 0;
   const char *text = NULL;
@@ -235,13 +259,15 @@ static void small_questions_are_answered(void **state) {
   assert_string_equal(text, "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED");
 }
 
-static int set_up(void **state) {
+static int set_up(void **state)
+{
   CUpti_SubscriberParams params = {.structSize = CUpti_SubscriberParams_STRUCT_SIZE, .subscriberName = "test"};
 
   return load_kernels(state) != 0 || cuptiSubscribe_v2(&subscriber, on_call, &delivered, &params) != CUPTI_SUCCESS;
 }
 
-int main(void) {
+int main(void)
+{
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_driver_call_nests_in_its_runtime_call_with_the_same_correlation_id),
       cmocka_unit_test(each_call_has_a_slot_of_its_own_from_enter_to_exit),

@@ -8,7 +8,8 @@ static cudaStream_t stream, other;
 static cudaEvent_t event;
 static int *device, *pinned;
 
-static void clear(void) {
+static void clear(void)
+{
   OK(cudaMemset(device, 0, sizeof *device));
   OK(cudaDeviceSynchronize()); /* a non-blocking stream does not wait for stream 0 */
 }
@@ -16,7 +17,8 @@ static void clear(void) {
 static void begin(enum cudaStreamCaptureMode mode) { OK(cudaStreamBeginCapture(stream, mode)); }
 
 /* Ends a capture that something has spoiled. */
-static void expect_invalidated(void) {
+static void expect_invalidated(void)
+{
   cudaGraph_t graph = (cudaGraph_t)1;
 
   FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
@@ -27,14 +29,16 @@ static void expect_invalidated(void) {
   cudaGetLastError();
 }
 
-static void end_well(void) {
+static void end_well(void)
+{
   cudaGraph_t graph;
 
   OK(cudaStreamEndCapture(stream, &graph));
   OK(cudaGraphDestroy(graph));
 }
 
-static void captured_work_runs_at_each_launch_and_not_before(void **state) {
+static void captured_work_runs_at_each_launch_and_not_before(void **state)
+{
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   size_t nodes = 0;
@@ -63,7 +67,8 @@ static void captured_work_runs_at_each_launch_and_not_before(void **state) {
   FAILS(cudaGraphDestroy(graph), cudaErrorInvalidValue);
 }
 
-static void a_graph_may_be_destroyed_while_it_runs(void **state) {
+static void a_graph_may_be_destroyed_while_it_runs(void **state)
+{
   struct gate gate = {0};
   cudaGraph_t graph;
   cudaGraphExec_t exec;
@@ -85,7 +90,8 @@ static void a_graph_may_be_destroyed_while_it_runs(void **state) {
   assert_int_equal(back, 9);
 }
 
-static void a_pageable_copy_is_captured_without_waiting_and_reads_at_the_launch(void **state) {
+static void a_pageable_copy_is_captured_without_waiting_and_reads_at_the_launch(void **state)
+{
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   int source = 1, target = -1;
@@ -114,11 +120,13 @@ static int call_other_synchronize(void) { return (int)cudaStreamSynchronize(othe
 static int call_event_query(void) { return (int)cudaEventQuery(event); }
 static int call_memcpy(void) { return (int)cudaMemcpy(pinned, device, 4, cudaMemcpyDeviceToHost); }
 static int call_free(void) { return (int)cudaFree(device); }
-static int call_malloc(void) {
+static int call_malloc(void)
+{
   void *p;
   return (int)cudaMalloc(&p, 100);
 }
-static int call_malloc_host(void) {
+static int call_malloc_host(void)
+{
   void *p;
   return (int)cudaMallocHost(&p, 100);
 }
@@ -140,7 +148,8 @@ static const struct {
     {"cudaFree", call_free, 900, 900, 0},
 };
 
-static void unsafe_calls_are_refused_and_spoil_the_capture(void **state) {
+static void unsafe_calls_are_refused_and_spoil_the_capture(void **state)
+{
   (void)state;
   for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
     for (int mode = cudaStreamCaptureModeGlobal; mode <= cudaStreamCaptureModeRelaxed; mode++) {
@@ -160,7 +169,8 @@ static void unsafe_calls_are_refused_and_spoil_the_capture(void **state) {
     }
 }
 
-static void work_on_an_invalidated_capture_says_so(void **state) {
+static void work_on_an_invalidated_capture_says_so(void **state)
+{
   (void)state;
   begin(cudaStreamCaptureModeGlobal);
   FAILS(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
@@ -172,7 +182,8 @@ static void work_on_an_invalidated_capture_says_so(void **state) {
   expect_invalidated();
 }
 
-static void *allocate_elsewhere(void *out) {
+static void *allocate_elsewhere(void *out)
+{
   void *p = NULL;
 
   *(int *)out = (int)cudaMalloc(&p, 100);
@@ -181,7 +192,8 @@ static void *allocate_elsewhere(void *out) {
   return NULL;
 }
 
-static int error_on_another_thread(void *(*function)(void *)) {
+static int error_on_another_thread(void *(*function)(void *))
+{
   pthread_t thread;
   int error = -1;
 
@@ -190,7 +202,8 @@ static int error_on_another_thread(void *(*function)(void *)) {
   return error;
 }
 
-static void global_mode_restrains_other_threads_and_thread_local_mode_does_not(void **state) {
+static void global_mode_restrains_other_threads_and_thread_local_mode_does_not(void **state)
+{
   (void)state;
   begin(cudaStreamCaptureModeGlobal);
   assert_int_equal(error_on_another_thread(allocate_elsewhere), cudaErrorStreamCaptureUnsupported);
@@ -200,7 +213,8 @@ static void global_mode_restrains_other_threads_and_thread_local_mode_does_not(v
   end_well();
 }
 
-static void a_thread_may_lift_the_ban_for_itself(void **state) {
+static void a_thread_may_lift_the_ban_for_itself(void **state)
+{
   enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   void *p;
 
@@ -215,7 +229,8 @@ static void a_thread_may_lift_the_ban_for_itself(void **state) {
   OK(cudaFree(p));
 }
 
-static void the_legacy_stream_must_not_depend_on_a_capturing_blocking_stream(void **state) {
+static void the_legacy_stream_must_not_depend_on_a_capturing_blocking_stream(void **state)
+{
   cudaStream_t blocking;
   cudaGraph_t graph;
   enum cudaStreamCaptureStatus status;
@@ -233,14 +248,16 @@ static void the_legacy_stream_must_not_depend_on_a_capturing_blocking_stream(voi
   OK(cudaStreamDestroy(blocking));
 }
 
-static void *end_elsewhere(void *out) {
+static void *end_elsewhere(void *out)
+{
   cudaGraph_t graph;
 
   *(int *)out = (int)cudaStreamEndCapture(stream, &graph);
   return NULL;
 }
 
-static void captures_begin_and_end_where_they_should(void **state) {
+static void captures_begin_and_end_where_they_should(void **state)
+{
   cudaGraph_t graph;
 
   (void)state;
@@ -253,7 +270,8 @@ static void captures_begin_and_end_where_they_should(void **state) {
   assert_int_equal(error_on_another_thread(end_elsewhere), 0);
 }
 
-static void an_event_brings_another_stream_into_the_capture_and_back(void **state) {
+static void an_event_brings_another_stream_into_the_capture_and_back(void **state)
+{
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   cudaEvent_t back_event;
@@ -287,7 +305,8 @@ static void an_event_brings_another_stream_into_the_capture_and_back(void **stat
   OK(cudaEventDestroy(back_event));
 }
 
-static void work_that_is_not_joined_back_is_an_error(void **state) {
+static void work_that_is_not_joined_back_is_an_error(void **state)
+{
   cudaGraph_t graph;
 
   (void)state;
@@ -305,7 +324,8 @@ static void work_that_is_not_joined_back_is_an_error(void **state) {
   OK(cudaEventSynchronize(event));
 }
 
-static void events_do_not_cross_the_border_of_a_capture(void **state) {
+static void events_do_not_cross_the_border_of_a_capture(void **state)
+{
   cudaEvent_t outside;
   cudaGraph_t graph;
 
@@ -328,13 +348,15 @@ static void events_do_not_cross_the_border_of_a_capture(void **state) {
   OK(cudaEventDestroy(outside));
 }
 
-static int set_up(void **state) {
+static int set_up(void **state)
+{
   return load_kernels(state) != 0 || cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != 0 ||
          cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking) != 0 || cudaEventCreate(&event) != 0 ||
          cudaMalloc((void **)&device, 100) != 0 || cudaMallocHost((void **)&pinned, 100) != 0;
 }
 
-int main(void) {
+int main(void)
+{
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(captured_work_runs_at_each_launch_and_not_before),
       cmocka_unit_test(a_graph_may_be_destroyed_while_it_runs),

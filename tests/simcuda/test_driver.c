@@ -11,20 +11,23 @@
 static CUdevice device;
 static CUcontext context;
 
-static int set_up(void **state) {
+static int set_up(void **state)
+{
   CUdeviceptr p;
   int count;
 
   (void)state;
   if (cuDeviceGetCount(&count) != CUDA_ERROR_NOT_INITIALIZED || cuMemAlloc(&p, 4) != CUDA_ERROR_NOT_INITIALIZED)
     return 1;
-  if (cuInit(1) != CUDA_ERROR_INVALID_VALUE || cuInit(0) != CUDA_SUCCESS || cuMemAlloc(&p, 4) != CUDA_ERROR_INVALID_CONTEXT)
+  if (cuInit(1) != CUDA_ERROR_INVALID_VALUE || cuInit(0) != CUDA_SUCCESS ||
+      cuMemAlloc(&p, 4) != CUDA_ERROR_INVALID_CONTEXT)
     return 2;
   return cuDeviceGet(&device, 0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS ||
          cuCtxSetCurrent(context) != CUDA_SUCCESS;
 }
 
-static void a_kernel_of_a_module_runs(void **state) {
+static void a_kernel_of_a_module_runs(void **state)
+{
   CUmodule module;
   CUfunction function;
   CUdeviceptr p;
@@ -47,7 +50,8 @@ static void a_kernel_of_a_module_runs(void **state) {
   FAILS(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void fills_write_elements_of_their_width(void **state) {
+static void fills_write_elements_of_their_width(void **state)
+{
   CUdeviceptr p;
   unsigned char back[16];
 
@@ -63,7 +67,8 @@ static void fills_write_elements_of_their_width(void **state) {
   OK(cuMemFree(p));
 }
 
-static void copies_between_all_sides(void **state) {
+static void copies_between_all_sides(void **state)
+{
   CUdeviceptr a, b;
   int host = 11, back = 0;
 
@@ -90,7 +95,8 @@ static void copies_between_all_sides(void **state) {
   OK(cuMemFree(b));
 }
 
-static void contexts_are_stacked_and_keep_their_streams_apart(void **state) {
+static void contexts_are_stacked_and_keep_their_streams_apart(void **state)
+{
   CUcontext second, current;
   CUstream stream, second_stream;
 
@@ -116,12 +122,14 @@ static void contexts_are_stacked_and_keep_their_streams_apart(void **state) {
   OK(cuCtxSynchronize());
 }
 
-static void *synchronize_without_context(void *out) {
+static void *synchronize_without_context(void *out)
+{
   *(int *)out = (int)cuCtxSynchronize();
   return NULL;
 }
 
-static void a_new_thread_has_no_context(void **state) {
+static void a_new_thread_has_no_context(void **state)
+{
   pthread_t thread;
   int error = -1;
 
@@ -131,7 +139,8 @@ static void a_new_thread_has_no_context(void **state) {
   assert_int_equal(error, CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void synchronising_a_named_context_works_from_a_thread_without_one(void **state) {
+static void synchronising_a_named_context_works_from_a_thread_without_one(void **state)
+{
   CUresult (*synchronize)(CUcontext) = NULL;
 
   (void)state;
@@ -141,7 +150,8 @@ static void synchronising_a_named_context_works_from_a_thread_without_one(void *
 }
 
 /* A child of a process that has used CUDA cannot use it, and ends without hanging. */
-static void a_forked_child_is_refused(void **state) {
+static void a_forked_child_is_refused(void **state)
+{
   struct gate gate = {0};
   int status;
 
@@ -164,7 +174,8 @@ static void a_forked_child_is_refused(void **state) {
 }
 
 /* The process may end with work unfinished. */
-static void an_endless_kernel_does_not_keep_the_process_alive(void **state) {
+static void an_endless_kernel_does_not_keep_the_process_alive(void **state)
+{
   int status;
 
   (void)state;
@@ -178,7 +189,8 @@ static void an_endless_kernel_does_not_keep_the_process_alive(void **state) {
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_kernel_of_a_module_runs),
       cmocka_unit_test(fills_write_elements_of_their_width),

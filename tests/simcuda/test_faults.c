@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the environment sets and breaks. The libraries read it once, so each case runs in a process of its own: this program, called
- * again with the name of the case. */
+ * What the environment sets and breaks. The libraries read it once, so each case runs in a process of its own: this
+ * program, called again with the name of the case. */
 #include <cuda.h>
 #include <cupti.h>
 #include <stdio.h>
@@ -13,13 +13,14 @@
 
 /* ---- cases: 0 is good, else the line that was not ---- */
 
-#define WANT(condition)   \
-  do {                    \
-    if (!(condition))     \
-      return __LINE__;    \
+#define WANT(condition) \
+  do {                  \
+    if (!(condition))   \
+      return __LINE__;  \
   } while (0)
 
-static int second_malloc_fails(void) {
+static int second_malloc_fails(void)
+{
   void *a, *b;
 
   WANT(cudaMalloc(&a, 4) == cudaSuccess);
@@ -30,7 +31,8 @@ static int second_malloc_fails(void) {
   return 0;
 }
 
-static int every_driver_alloc_fails(void) {
+static int every_driver_alloc_fails(void)
+{
   void *a;
 
   for (int i = 0; i < 3; i++)
@@ -38,7 +40,8 @@ static int every_driver_alloc_fails(void) {
   return 0;
 }
 
-static int no_device(void) {
+static int no_device(void)
+{
   int count = -1;
 
   WANT(cuInit(0) == CUDA_ERROR_NO_DEVICE);
@@ -47,7 +50,8 @@ static int no_device(void) {
   return 0;
 }
 
-static int three_devices(void) {
+static int three_devices(void)
+{
   int count = 0, device = -1, can = 0;
   void *p;
 
@@ -62,7 +66,8 @@ static int three_devices(void) {
   return 0;
 }
 
-static int lost_after_two(void) {
+static int lost_after_two(void)
+{
   int *device, count, version;
 
   WANT(cudaMalloc((void **)&device, 4) == cudaSuccess);
@@ -77,19 +82,23 @@ static int lost_after_two(void) {
   return 0;
 }
 
-static int slot_is_taken(void) {
+static int slot_is_taken(void)
+{
   CUpti_SubscriberHandle subscriber;
   char holder[64] = "";
-  CUpti_SubscriberParams params = {.structSize = CUpti_SubscriberParams_STRUCT_SIZE, .oldSubscriberName = holder,
+  CUpti_SubscriberParams params = {.structSize = CUpti_SubscriberParams_STRUCT_SIZE,
+                                   .oldSubscriberName = holder,
                                    .oldSubscriberSize = sizeof holder};
 
-  WANT(cuptiSubscribe_v2(&subscriber, (CUpti_CallbackFunc)1, NULL, &params) == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+  WANT(cuptiSubscribe_v2(&subscriber, (CUpti_CallbackFunc)1, NULL, &params) ==
+       CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
   WANT(strcmp(holder, "Nsight Systems") == 0);
   return 0;
 }
 
 static int enters, exits;
-static void count_sites(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *data) {
+static void count_sites(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *data)
+{
   (void)userdata, (void)cbid;
   if (domain != CUPTI_CB_DOMAIN_RUNTIME_API)
     return;
@@ -99,7 +108,8 @@ static void count_sites(void *userdata, CUpti_CallbackDomain domain, CUpti_Callb
     exits++;
 }
 
-static int subscribe(void) {
+static int subscribe(void)
+{
   CUpti_SubscriberHandle subscriber;
 
   WANT(cuptiSubscribe(&subscriber, count_sites, NULL) == CUPTI_SUCCESS);
@@ -107,7 +117,8 @@ static int subscribe(void) {
   return 0;
 }
 
-static int exit_is_missing_once(void) {
+static int exit_is_missing_once(void)
+{
   WANT(subscribe() == 0);
   for (int i = 0; i < 3; i++)
     WANT(cudaDeviceSynchronize() == cudaSuccess);
@@ -115,21 +126,24 @@ static int exit_is_missing_once(void) {
   return 0;
 }
 
-static int enter_is_missing(void) {
+static int enter_is_missing(void)
+{
   WANT(subscribe() == 0);
   WANT(cudaDeviceSynchronize() == cudaSuccess);
   WANT(enters == 0 && exits == 1);
   return 0;
 }
 
-static int a_failing_call_has_both_callbacks(void) {
+static int a_failing_call_has_both_callbacks(void)
+{
   WANT(subscribe() == 0);
   WANT(cudaDeviceSynchronize() == cudaErrorLaunchTimeout);
   WANT(enters == 1 && exits == 1);
   return 0;
 }
 
-static int little_memory(void) {
+static int little_memory(void)
+{
   size_t available, total;
   void *p;
 
@@ -140,12 +154,14 @@ static int little_memory(void) {
 }
 
 /* Each wait that learns something costs 2 ms; a pageable copy and the synchronise behind it learn one thing. */
-static int round_trip(void) {
+static int round_trip(void)
+{
   int *device, pageable, *pinned;
   cudaStream_t stream;
 
   WANT(cudaMalloc((void **)&device, 4) == cudaSuccess && cudaMallocHost((void **)&pinned, 4) == cudaSuccess);
-  WANT(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess);
+  WANT(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess &&
+       cudaDeviceSynchronize() == cudaSuccess);
   double start = now_us();
   WANT(cudaMemsetAsync(device, 0, 4, stream) == cudaSuccess);
   WANT(cudaMemcpyAsync(pinned, device, 4, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
@@ -169,32 +185,37 @@ static int round_trip(void) {
   return 0;
 }
 
-static int misunderstood(void) {
+static int misunderstood(void)
+{
   WANT(cuInit(0) == CUDA_ERROR_INVALID_VALUE);
   WANT(cudaDeviceSynchronize() == cudaErrorInvalidValue);
   return 0;
 }
 
-static int other_version(void) {
+static int other_version(void)
+{
   uint32_t version;
 
   WANT(cuptiGetVersion(&version) == CUPTI_SUCCESS && version == 120001);
   return 0;
 }
 
-static int injected_once(void) {
+static int injected_once(void)
+{
   WANT(getenv("TEST_INJECTED") == NULL);
   WANT(cuInit(0) == CUDA_SUCCESS && cuInit(0) == CUDA_SUCCESS && cudaDeviceSynchronize() == cudaSuccess);
   WANT(getenv("TEST_INJECTED") != NULL && strcmp(getenv("TEST_INJECTED"), "once") == 0);
   return 0;
 }
 
-static int failing_injection_is_silent(void) {
+static int failing_injection_is_silent(void)
+{
   WANT(cuInit(0) == CUDA_SUCCESS && cudaDeviceSynchronize() == cudaSuccess);
   return 0;
 }
 
-__attribute__((unused)) static int overrun_is_reported(void) {
+__attribute__((unused)) static int overrun_is_reported(void)
+{
   int *device;
 
   WANT(load_kernels(NULL) == 0);
@@ -219,7 +240,8 @@ static const struct test_case {
     {"slot_is_taken", slot_is_taken, "SIMCUDA_SUBSCRIBER", "Nsight Systems", NULL},
     {"exit_is_missing_once", exit_is_missing_once, "SIMCUDA_UNPAIRED", "cudaDeviceSynchronize@2", NULL},
     {"enter_is_missing", enter_is_missing, "SIMCUDA_UNPAIRED", "cudaDeviceSynchronize:exit", NULL},
-    {"a_failing_call_has_both_callbacks", a_failing_call_has_both_callbacks, "SIMCUDA_FAIL", "cudaDeviceSynchronize=702", NULL},
+    {"a_failing_call_has_both_callbacks", a_failing_call_has_both_callbacks, "SIMCUDA_FAIL",
+     "cudaDeviceSynchronize=702", NULL},
     {"little_memory", little_memory, "SIMCUDA_MEMORY", "64M", NULL},
     {"round_trip", round_trip, "SIMCUDA_ROUND_TRIP", "2ms", NULL},
     {"misunderstood", misunderstood, "SIMCUDA_ROUND_TRIP", "fast", "SIMCUDA_ROUND_TRIP=fast was not understood"},
@@ -229,6 +251,8 @@ static const struct test_case {
     {"misunderstood", misunderstood, "SIMCUDA_FAIL", "cudaMalloc=nonsense", "was not understood"},
     {"misunderstood", misunderstood, "SIMCUDA_FAIL", "cudaMalloc=2@0", "was not understood"},
     {"misunderstood", misunderstood, "SIMCUDA_UNPAIRED", "cudaMalloc:both", "was not understood"},
+    {"misunderstood", misunderstood, "SIMCUDA_THREADS", "0", "was not understood"},
+    {"misunderstood", misunderstood, "SIMCUDA_CUPTI_VERSION", "new", "was not understood"},
     {"misunderstood", misunderstood, "SIMCUDA_LOST", "soon", "was not understood"},
     {"other_version", other_version, "SIMCUDA_CUPTI_VERSION", "120001", NULL},
     {"injected_once", injected_once, "CUDA_INJECTION64_PATH", INJECTED, NULL},
@@ -239,7 +263,8 @@ static const struct test_case {
 #endif
 };
 
-static void run_case(const struct test_case *test) {
+static void run_case(const struct test_case *test)
+{
   int output[2], status;
   char said[2000];
   size_t length = 0;
@@ -269,13 +294,15 @@ static void run_case(const struct test_case *test) {
     fail_msg("%s with %s=%s said: %s", test->name, test->variable, test->value, said);
 }
 
-static void the_environment_sets_and_breaks_as_written(void **state) {
+static void the_environment_sets_and_breaks_as_written(void **state)
+{
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     run_case(&cases[i]);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_environment_sets_and_breaks_as_written)};
 
   if (argc != 2)

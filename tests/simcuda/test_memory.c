@@ -6,7 +6,8 @@
 
 #include "kernels.h"
 
-static void new_memory_reads_as_nan(void **state) {
+static void new_memory_reads_as_nan(void **state)
+{
   static const size_t sizes[] = {4, 1000, 1 << 20, (size_t)65 << 20};
   float back;
 
@@ -25,7 +26,8 @@ static void new_memory_reads_as_nan(void **state) {
   }
 }
 
-static void memory_ends(void **state) { /* SIMCUDA_MEMORY is 8G unless set */
+static void memory_ends(void **state)
+{ /* SIMCUDA_MEMORY is 8G unless set */
   size_t available, total, before;
   void *a, *b;
 
@@ -44,7 +46,8 @@ static void memory_ends(void **state) { /* SIMCUDA_MEMORY is 8G unless set */
   assert_int_equal(before, available);
 }
 
-static void pointers_know_their_kind(void **state) {
+static void pointers_know_their_kind(void **state)
+{
   struct cudaPointerAttributes a;
   char pageable[16], registered[64];
   void *device, *managed, *pinned, *pool, *mapped;
@@ -81,7 +84,8 @@ static void pointers_know_their_kind(void **state) {
   OK(cudaDeviceSynchronize());
 }
 
-static void wrong_pointers_are_refused(void **state) {
+static void wrong_pointers_are_refused(void **state)
+{
   char host[16];
   char *device;
   void *pinned;
@@ -96,6 +100,8 @@ static void wrong_pointers_are_refused(void **state) {
   FAILS(cudaMemcpy(NULL, device, 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
   FAILS(cudaMemcpy(host, device, 4, (enum cudaMemcpyKind)9), cudaErrorInvalidMemcpyDirection);
   FAILS(cudaMemset(host, 0, 4), cudaErrorInvalidValue);
+  FAILS(cudaMemcpy2D(device, 16, host, 16, 4, SIZE_MAX / 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  FAILS(cudaMemset2D(device, (size_t)1 << 60, 0, 4, 17), cudaErrorInvalidValue);
   FAILS(cudaFree(device + 1), cudaErrorInvalidValue);
   FAILS(cudaFree(pinned), cudaErrorInvalidValue);
   FAILS(cudaFreeHost(device), cudaErrorInvalidValue);
@@ -106,7 +112,8 @@ static void wrong_pointers_are_refused(void **state) {
   cudaGetLastError();
 }
 
-static void areas_are_copied_row_by_row(void **state) {
+static void areas_are_copied_row_by_row(void **state)
+{
   enum { ROWS = 5, WIDTH = 12 };
   char *device, host[ROWS][20], back[ROWS][WIDTH];
   size_t pitch;
@@ -127,7 +134,8 @@ static void areas_are_copied_row_by_row(void **state) {
   OK(cudaFree(device));
 }
 
-static void arrays_and_volumes_are_copied(void **state) {
+static void arrays_and_volumes_are_copied(void **state)
+{
   enum { W = 6, H = 4, D = 3 };
   struct cudaChannelFormatDesc desc = {32, 0, 0, 0, cudaChannelFormatKindSigned};
   int host[D][H][W], back[D][H][W];
@@ -137,14 +145,17 @@ static void arrays_and_volumes_are_copied(void **state) {
   for (int i = 0; i < D * H * W; i++)
     (&host[0][0][0])[i] = i;
   OK(cudaMalloc3DArray(&array, &desc, (struct cudaExtent){W, H, D}, 0));
-  struct cudaMemcpy3DParms in = {.srcPtr = {host, W * 4, W, H}, .dstArray = array, .extent = {W, H, D}, .kind = cudaMemcpyHostToDevice};
+  struct cudaMemcpy3DParms in = {
+      .srcPtr = {host, W * 4, W, H}, .dstArray = array, .extent = {W, H, D}, .kind = cudaMemcpyHostToDevice};
   OK(cudaMemcpy3D(&in));
   struct cudaPitchedPtr volume;
   OK(cudaMalloc3D(&volume, (struct cudaExtent){W * 4, H, D}));
-  struct cudaMemcpy3DParms across = {.srcArray = array, .dstPtr = volume, .extent = {W, H, D}, .kind = cudaMemcpyDeviceToDevice};
+  struct cudaMemcpy3DParms across = {
+      .srcArray = array, .dstPtr = volume, .extent = {W, H, D}, .kind = cudaMemcpyDeviceToDevice};
   OK(cudaMemcpy3D(&across));
   memset(back, 0, sizeof back);
-  struct cudaMemcpy3DParms out = {.srcPtr = volume, .dstPtr = {back, W * 4, W * 4, H}, .extent = {W * 4, H, D}, .kind = cudaMemcpyDeviceToHost};
+  struct cudaMemcpy3DParms out = {
+      .srcPtr = volume, .dstPtr = {back, W * 4, W * 4, H}, .extent = {W * 4, H, D}, .kind = cudaMemcpyDeviceToHost};
   OK(cudaMemcpy3DAsync(&out, NULL));
   assert_memory_equal(host, back, sizeof host);
   int row[W];
@@ -154,7 +165,8 @@ static void arrays_and_volumes_are_copied(void **state) {
   OK(cudaFree(volume.ptr));
 }
 
-static void a_batch_copies_each_of_its_pieces(void **state) {
+static void a_batch_copies_each_of_its_pieces(void **state)
+{
   struct cudaMemcpyAttributes attributes = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
   int *device, host[2] = {3, 4}, back[2] = {0};
   size_t sizes[2] = {4, 4}, index = 0;
@@ -176,7 +188,8 @@ static void a_batch_copies_each_of_its_pieces(void **state) {
   OK(cudaStreamDestroy(stream));
 }
 
-static void stream_ordered_memory_lives_until_its_turn(void **state) {
+static void stream_ordered_memory_lives_until_its_turn(void **state)
+{
   struct gate gate = {0};
   int *p, back = 0;
   cudaStream_t stream;
@@ -200,7 +213,8 @@ static void stream_ordered_memory_lives_until_its_turn(void **state) {
   OK(cudaStreamDestroy(stream));
 }
 
-static void the_device_describes_itself_as_simulated(void **state) {
+static void the_device_describes_itself_as_simulated(void **state)
+{
   struct cudaDeviceProp properties;
   int count, value, device = -1;
   char id[20];
@@ -225,7 +239,8 @@ static void the_device_describes_itself_as_simulated(void **state) {
   cudaGetLastError();
 }
 
-static void driver_functions_are_found_by_name(void **state) {
+static void driver_functions_are_found_by_name(void **state)
+{
   enum cudaDriverEntryPointQueryResult status;
   void *function = NULL, *same = NULL;
 
@@ -239,7 +254,8 @@ static void driver_functions_are_found_by_name(void **state) {
   assert_null(function);
 }
 
-static void a_reset_device_can_be_used_again(void **state) {
+static void a_reset_device_can_be_used_again(void **state)
+{
   void *p;
 
   (void)state;
@@ -249,7 +265,8 @@ static void a_reset_device_can_be_used_again(void **state) {
   OK(cudaDeviceSynchronize());
 }
 
-int main(void) {
+int main(void)
+{
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(new_memory_reads_as_nan),
       cmocka_unit_test(memory_ends),

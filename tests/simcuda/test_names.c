@@ -9,7 +9,8 @@
 
 typedef CUptiResult name_function(CUpti_CallbackDomain domain, uint32_t cbid, const char **name);
 
-static void every_id_has_the_name_that_the_real_cupti_gives_it(void **state) {
+static void every_id_has_the_name_that_the_real_cupti_gives_it(void **state)
+{
   void *real = dlmopen(LM_ID_NEWLM, REAL_CUPTI, RTLD_NOW | RTLD_LOCAL);
   name_function *real_name = real != NULL ? (name_function *)dlsym(real, "cuptiGetCallbackName") : NULL;
   unsigned compared = 0;
@@ -24,13 +25,15 @@ static void every_id_has_the_name_that_the_real_cupti_gives_it(void **state) {
       bool known = real_name((CUpti_CallbackDomain)domain, cbid, &expected) == CUPTI_SUCCESS && expected != NULL;
       bool ours = cuptiGetCallbackName((CUpti_CallbackDomain)domain, cbid, &got) == CUPTI_SUCCESS;
       if (known != ours || (known && strcmp(expected, got) != 0))
-        fail_msg("domain %d, id %u: the real one says %s, the stand-in %s", domain, cbid, known ? expected : "nothing", ours ? got : "nothing");
+        fail_msg("domain %d, id %u: the real one says %s, the stand-in %s", domain, cbid, known ? expected : "nothing",
+                 ours ? got : "nothing");
       compared += known;
     }
   assert_true(compared > 1000);
 }
 
-int main(void) {
+int main(void)
+{
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_id_has_the_name_that_the_real_cupti_gives_it)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,12 +6,14 @@
 
 #include "kernels.h"
 
-cudaError_t cudaLaunchKernel_ptsz(const void *kernel, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream);
+cudaError_t cudaLaunchKernel_ptsz(const void *kernel, dim3 grid, dim3 block, void **args, size_t shared,
+                                  cudaStream_t stream);
 cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
 cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream);
 cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long *id);
 
-static int *device_ints(size_t count) {
+static int *device_ints(size_t count)
+{
   int *p;
 
   OK(cudaMalloc((void **)&p, count * sizeof *p));
@@ -20,7 +22,8 @@ static int *device_ints(size_t count) {
   return p;
 }
 
-static void work_of_one_stream_is_done_in_order(void **state) {
+static void work_of_one_stream_is_done_in_order(void **state)
+{
   enum { COUNT = 500 };
   int *list = device_ints(COUNT + 1), back[COUNT + 1];
   cudaStream_t stream;
@@ -38,7 +41,8 @@ static void work_of_one_stream_is_done_in_order(void **state) {
   OK(cudaFree(list));
 }
 
-static void arguments_are_copied_at_the_launch(void **state) {
+static void arguments_are_copied_at_the_launch(void **state)
+{
   struct gate gate = {0};
   int *sum = device_ints(1), back = 0, value = 7;
   cudaStream_t stream;
@@ -57,7 +61,8 @@ static void arguments_are_copied_at_the_launch(void **state) {
   OK(cudaFree(sum));
 }
 
-static void kernels_get_their_shape(void **state) {
+static void kernels_get_their_shape(void **state)
+{
   unsigned *out = (unsigned *)device_ints(7), back[7];
 
   (void)state;
@@ -68,7 +73,8 @@ static void kernels_get_their_shape(void **state) {
   OK(cudaFree(out));
 }
 
-static void a_busy_stream_does_not_hold_up_another(void **state) {
+static void a_busy_stream_does_not_hold_up_another(void **state)
+{
   struct gate gate = {0};
   int *sum = device_ints(1), back = 0;
   cudaStream_t busy, free_stream;
@@ -91,7 +97,8 @@ static void a_busy_stream_does_not_hold_up_another(void **state) {
 }
 
 /* Is work on `later` held up by a gate on `earlier`? */
-static bool waits_for(cudaStream_t later, cudaStream_t earlier) {
+static bool waits_for(cudaStream_t later, cudaStream_t earlier)
+{
   struct gate gate = {0};
   cudaEvent_t done;
 
@@ -111,7 +118,8 @@ static bool waits_for(cudaStream_t later, cudaStream_t earlier) {
   return waits;
 }
 
-static void the_legacy_stream_waits_for_blocking_streams_and_they_for_it(void **state) {
+static void the_legacy_stream_waits_for_blocking_streams_and_they_for_it(void **state)
+{
   cudaStream_t blocking, other, free_stream;
 
   (void)state;
@@ -129,7 +137,8 @@ static void the_legacy_stream_waits_for_blocking_streams_and_they_for_it(void **
   OK(cudaStreamDestroy(free_stream));
 }
 
-static void the_per_thread_default_stream_is_a_blocking_stream_of_its_own(void **state) {
+static void the_per_thread_default_stream_is_a_blocking_stream_of_its_own(void **state)
+{
   (void)state;
   assert_true(waits_for(NULL, cudaStreamPerThread));
   assert_true(waits_for(cudaStreamPerThread, NULL));
@@ -141,12 +150,14 @@ static void the_per_thread_default_stream_is_a_blocking_stream_of_its_own(void *
   assert_int_equal(mine, by_name);
 }
 
-static void *read_stream_id(void *out) {
+static void *read_stream_id(void *out)
+{
   OK(cudaStreamGetId_ptsz(NULL, out));
   return NULL;
 }
 
-static void each_thread_has_its_own_per_thread_default_stream(void **state) {
+static void each_thread_has_its_own_per_thread_default_stream(void **state)
+{
   unsigned long long mine, theirs;
   pthread_t thread;
 
@@ -157,11 +168,13 @@ static void each_thread_has_its_own_per_thread_default_stream(void **state) {
   assert_int_not_equal(mine, theirs);
 }
 
-static void ptsz_calls_with_stream_0_mean_the_per_thread_stream(void **state) {
+static void ptsz_calls_with_stream_0_mean_the_per_thread_stream(void **state)
+{
   struct gate gate = {0}, *argument = &gate;
 
   (void)state;
-  OK(cudaLaunchKernel_ptsz((const void *)kernel_pass, (dim3){1, 1, 1}, (dim3){1, 1, 1}, (void *[]){&argument}, 0, NULL));
+  OK(cudaLaunchKernel_ptsz((const void *)kernel_pass, (dim3){1, 1, 1}, (dim3){1, 1, 1}, (void *[]){&argument}, 0,
+                           NULL));
   FAILS(cudaStreamQuery_ptsz(NULL), cudaErrorNotReady);
   FAILS(cudaStreamQuery(cudaStreamPerThread), cudaErrorNotReady);
   atomic_store(&gate.open, true);
@@ -169,7 +182,8 @@ static void ptsz_calls_with_stream_0_mean_the_per_thread_stream(void **state) {
   OK(cudaStreamQuery_ptsz(NULL));
 }
 
-static void an_event_orders_work_across_streams(void **state) {
+static void an_event_orders_work_across_streams(void **state)
+{
   struct gate gate = {0};
   int *list = device_ints(3), back[3];
   cudaStream_t first, second;
@@ -197,7 +211,8 @@ static void an_event_orders_work_across_streams(void **state) {
   OK(cudaFree(list));
 }
 
-static void an_event_stands_for_the_work_before_its_last_record(void **state) {
+static void an_event_stands_for_the_work_before_its_last_record(void **state)
+{
   struct gate gate = {0};
   cudaStream_t stream;
   cudaEvent_t event;
@@ -220,12 +235,14 @@ static void an_event_stands_for_the_work_before_its_last_record(void **state) {
   OK(cudaStreamDestroy(stream));
 }
 
-static void open_soon(void *argument) {
+static void open_soon(void *argument)
+{
   usleep(20000);
   (void)argument;
 }
 
-static void elapsed_time_is_the_time_between_two_records(void **state) {
+static void elapsed_time_is_the_time_between_two_records(void **state)
+{
   cudaEvent_t start, end, untimed;
   float milliseconds = -1;
 
@@ -251,19 +268,22 @@ struct seen {
   pthread_t thread;
   int order, *counter;
 };
-static void note_thread(void *argument) {
+static void note_thread(void *argument)
+{
   struct seen *seen = argument;
 
   seen->thread = pthread_self();
   seen->order = ++*seen->counter;
 }
-static void note_callback(cudaStream_t stream, cudaError_t status, void *argument) {
+static void note_callback(cudaStream_t stream, cudaError_t status, void *argument)
+{
   (void)stream;
   if (status == cudaSuccess)
     note_thread(argument);
 }
 
-static void host_functions_run_in_order_on_a_thread_that_is_not_the_callers(void **state) {
+static void host_functions_run_in_order_on_a_thread_that_is_not_the_callers(void **state)
+{
   int counter = 0;
   struct seen first = {.counter = &counter}, second = {.counter = &counter};
 
@@ -277,7 +297,8 @@ static void host_functions_run_in_order_on_a_thread_that_is_not_the_callers(void
   assert_false(pthread_equal(second.thread, pthread_self()));
 }
 
-static void a_destroyed_stream_still_does_its_work(void **state) {
+static void a_destroyed_stream_still_does_its_work(void **state)
+{
   struct gate gate = {0};
   int *sum = device_ints(1), back = 0;
   cudaStream_t stream;
@@ -296,7 +317,8 @@ static void a_destroyed_stream_still_does_its_work(void **state) {
   OK(cudaFree(sum));
 }
 
-static void *read_back_often(void *argument) {
+static void *read_back_often(void *argument)
+{
   int *sum = device_ints(1), *back;
   cudaStream_t stream;
 
@@ -315,7 +337,8 @@ static void *read_back_often(void *argument) {
   return NULL;
 }
 
-static void many_threads_read_back_at_once(void **state) {
+static void many_threads_read_back_at_once(void **state)
+{
   enum { THREADS = 16 };
   pthread_t threads[THREADS];
   int wrong[THREADS] = {0};
@@ -329,14 +352,18 @@ static void many_threads_read_back_at_once(void **state) {
   }
 }
 
-static void bad_launches_are_refused(void **state) {
+static void bad_launches_are_refused(void **state)
+{
   int *sum = device_ints(1), value = 1;
   void *args[] = {&sum, &value};
 
   (void)state;
-  FAILS(cudaLaunchKernel((const void *)kernel_add, (dim3){0, 1, 1}, (dim3){1, 1, 1}, args, 0, NULL), cudaErrorInvalidConfiguration);
-  FAILS(cudaLaunchKernel((const void *)kernel_add, (dim3){1, 1, 1}, (dim3){1025, 1, 1}, args, 0, NULL), cudaErrorInvalidConfiguration);
-  FAILS(cudaLaunchKernel((const void *)kernel_add, (dim3){1, 1, 1}, (dim3){1, 1, 1}, args, 60000, NULL), cudaErrorInvalidValue);
+  FAILS(cudaLaunchKernel((const void *)kernel_add, (dim3){0, 1, 1}, (dim3){1, 1, 1}, args, 0, NULL),
+        cudaErrorInvalidConfiguration);
+  FAILS(cudaLaunchKernel((const void *)kernel_add, (dim3){1, 1, 1}, (dim3){1025, 1, 1}, args, 0, NULL),
+        cudaErrorInvalidConfiguration);
+  FAILS(cudaLaunchKernel((const void *)kernel_add, (dim3){1, 1, 1}, (dim3){1, 1, 1}, args, 60000, NULL),
+        cudaErrorInvalidValue);
   FAILS(cudaLaunchKernel((const void *)bad_launches_are_refused, (dim3){1, 1, 1}, (dim3){1, 1, 1}, args, 0, NULL),
         cudaErrorInvalidDeviceFunction);
   OK(cudaFuncSetAttribute((const void *)kernel_add, cudaFuncAttributeMaxDynamicSharedMemorySize, 60000));
@@ -352,7 +379,8 @@ static void bad_launches_are_refused(void **state) {
   OK(cudaFree(sum));
 }
 
-int main(void) {
+int main(void)
+{
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(work_of_one_stream_is_done_in_order),
       cmocka_unit_test(arguments_are_copied_at_the_launch),
