@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How fast a trace becomes findings, and whether memory grows with it. Writes traces of two sizes with the tracer's writer,
- * reads each in a process of its own, and prints records a second and the largest resident set. The counts are checked, too.
+ * How fast a trace becomes findings, and whether memory grows with it. Writes traces of two sizes with the tracer's
+ * writer, reads each in a process of its own, and prints records a second and the largest resident set. The counts are
+ * checked, too.
  *
  *   bench_analysis [--records N,M] [--folder DIR] */
 #include <errno.h>
@@ -41,8 +42,14 @@ static void call(struct sc_writer_thread *thread, uint32_t api, uint64_t bytes, 
   if (!record)
     die("cannot write the trace", "no room");
   struct sc_record_head head = {.kind = SC_RECORD_CALL, .units = 1};
-  *record = (struct sc_record_call){.head = head, .start_ns = now_ns, .duration_ns = 5000, .stream = S1, .bytes = bytes, .api = api,
-                                    .direction = direction, .memory = memory};
+  *record = (struct sc_record_call){.head = head,
+                                    .start_ns = now_ns,
+                                    .duration_ns = 5000,
+                                    .stream = S1,
+                                    .bytes = bytes,
+                                    .api = api,
+                                    .direction = direction,
+                                    .memory = memory};
   now_ns += 6000;
   sc_writer_commit(thread, 1);
 }
@@ -142,7 +149,8 @@ static void read_trace(const char *path, uint64_t want_syncs)
   struct sc_reader *reader = NULL;
   struct sc_error err = {0};
   struct sc_findings *findings = sc_findings_new();
-  if (!findings || sc_reader_open(path, &reader, &err) != SC_OK || sc_analysis_read(reader, NULL, findings, &err) != SC_OK)
+  if (!findings || sc_reader_open(path, &reader, &err) != SC_OK ||
+      sc_analysis_read(reader, NULL, findings, &err) != SC_OK)
     die("cannot read the trace", findings ? err.message : "out of memory");
   if (findings->processes[0].counts.syncs != want_syncs || findings->lost_records || findings->lost_chunks)
     die("wrong count", "the analysis is broken");
@@ -171,20 +179,22 @@ static void measure(const char *folder, const struct shape *shape, uint64_t reco
     }
     if (pid < 0 || wait4(pid, &status, 0, &usage) != pid || status != 0)
       die("the reading process", "did not end well");
-    double this_wall = (double)(sc_clock_mono_ns() - start) / 1e9, this_cpu = seconds(&usage.ru_utime) + seconds(&usage.ru_stime);
+    double this_wall = (double)(sc_clock_mono_ns() - start) / 1e9,
+           this_cpu = seconds(&usage.ru_utime) + seconds(&usage.ru_stime);
     wall = i == 0 || this_wall < wall ? this_wall : wall;
     cpu = i == 0 || this_cpu < cpu ? this_cpu : cpu;
     rss = usage.ru_maxrss > rss ? usage.ru_maxrss : rss;
   }
   unlink(path);
-  printf("  %9" PRIu64 " records %6.0f MB: %6.1f M records/s of one core (%.3f s cpu, %.3f s wall), max RSS %.1f MiB\n", records,
-         (double)info.st_size / 1e6, (double)records / cpu / 1e6, cpu, wall, (double)rss / 1024);
+  printf("  %9" PRIu64 " records %6.0f MB: %6.1f M records/s of one core (%.3f s cpu, %.3f s wall), max RSS %.1f MiB\n",
+         records, (double)info.st_size / 1e6, (double)records / cpu / 1e6, cpu, wall, (double)rss / 1024);
   fflush(stdout);
 }
 
 int main(int argc, char **argv)
 {
-  static const struct option options[] = {{"records", required_argument, NULL, 'r'}, {"folder", required_argument, NULL, 'f'}, {0}};
+  static const struct option options[] = {
+      {"records", required_argument, NULL, 'r'}, {"folder", required_argument, NULL, 'f'}, {0}};
   static const struct shape shapes[] = {
       {"calls", "a copy and a synchronise, no ranges", fill_calls},
       {"masked", "the masked loop with its NVTX ranges: about half are range records", fill_masked},

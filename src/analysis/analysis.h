@@ -12,8 +12,8 @@ struct sc_analysis_options {
 
 /* ---- one process ---------------------------------------------------------------------------
  * Feed calls and ranges thread by thread or mixed: each thread's own order matters, threads' does not.
- * Traces (sc_analysis_read) and importers (sc_analysis_record, ...) use the same engine. Memory grows with the number of
- * threads and, up to a limit, of range paths; not with the number of records. */
+ * Traces (sc_analysis_read) and importers (sc_analysis_record, ...) use the same engine. Memory grows with the number
+ * of threads and, up to a limit, of range paths; not with the number of records. */
 struct sc_analysis;
 struct sc_analysis *sc_analysis_new(const struct sc_analysis_options *options) SC_NODISCARD;
 void sc_analysis_free(struct sc_analysis *analysis); /* accepts NULL */
@@ -28,30 +28,36 @@ bool sc_analysis_thread_name(struct sc_analysis_thread *thread, const char *name
 bool sc_analysis_api(struct sc_analysis *analysis, uint32_t id, enum sc_op op, const char *name);
 bool sc_analysis_string(struct sc_analysis *analysis, uint32_t id, const char *text, size_t length);
 
-/* One whole record of a thread: CALL, RANGE_PUSH, _POP, _START, _END, THREAD, NOTE; other kinds are ignored. Launches may be counted in
- * head.launches and head.submissions of the next record, as the tracer does, or be CALLs with op SC_OP_LAUNCH.
- * Polls may be merged, as in traces, or come one query a record. Failure (out of memory) is kept until _finish. */
-void sc_analysis_record(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const struct sc_record_head *record);
+/* One whole record of a thread: CALL, RANGE_PUSH, _POP, _START, _END, THREAD, NOTE; other kinds are ignored. Launches
+ * may be counted in head.launches and head.submissions of the next record, as the tracer does, or be CALLs with op
+ * SC_OP_LAUNCH. Polls may be merged, as in traces, or come one query a record. Failure (out of memory) is kept until
+ * _finish. */
+void sc_analysis_record(struct sc_analysis *analysis, struct sc_analysis_thread *thread,
+                        const struct sc_record_head *record);
 /* What the thread submitted after its last record. */
-void sc_analysis_tail(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint32_t submissions, uint32_t launches);
+void sc_analysis_tail(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint32_t submissions,
+                      uint32_t launches);
 /* Records of this thread are missing here: nothing is concluded across the gap (no merge, no poll wait, no idle). */
 void sc_analysis_gap(struct sc_analysis *analysis, struct sc_analysis_thread *thread);
 
-/* Ends the process: fills process->counts, threads, ranges, steps and wall_us (from the records when it was NaN), and adds
- * warnings about what changes the counts' meaning, each starting with `label` (NULL: none). Call once. */
-enum sc_status sc_analysis_finish(struct sc_analysis *analysis, const char *label, struct sc_process *process, struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
+/* Ends the process: fills process->counts, threads, ranges, steps and wall_us (from the records when it was NaN), and
+ * adds warnings about what changes the counts' meaning, each starting with `label` (NULL: none). Call once. */
+enum sc_status sc_analysis_finish(struct sc_analysis *analysis, const char *label, struct sc_process *process,
+                                  struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
 
 /* Reads a whole trace, appends one sc_process to findings, adds losses, damage and notes as warnings. */
-enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analysis_options *options, struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analysis_options *options,
+                                struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
 
 /* ---- the MoE runs of the main command -------------------------------------------------------
  * A traced probe opens one range "run:<variant>:E=<experts>:T=<tokens>" (domain "synccount") around each configuration;
- * inside, each measured forward is a range "forward", with "layer:<i>", "expert:<j>" and the ops below it. Warm-up is outside
- * "forward". Looks the run up by that name in process and fills run->counted, counts, per_layer, by_op, by_expert, exact.
- * run's shape and hit must be set. SC_ERR_MEASURE if there is no such range, no forward in it, or records were lost. */
+ * inside, each measured forward is a range "forward", with "layer:<i>", "expert:<j>" and the ops below it. Warm-up is
+ * outside "forward". Looks the run up by that name in process and fills run->counted, counts, per_layer, by_op,
+ * by_expert, exact. run's shape and hit must be set. SC_ERR_MEASURE if there is no such range, no forward in it, or
+ * records were lost. */
 enum sc_status sc_runs_count(struct sc_run *run, const struct sc_process *process, struct sc_error *err) SC_NODISCARD;
-/* How many range paths a traced probe makes for these runs: what max_ranges has to be at least (a 48-layer model with 128
- * experts needs more than the default). */
+/* How many range paths a traced probe makes for these runs: what max_ranges has to be at least (a 48-layer model with
+ * 128 experts needs more than the default). */
 size_t sc_runs_range_paths(const struct sc_run *runs, size_t count);
 /* expected_per_layer and bound_per_layer from variant, experts, hit. */
 void sc_runs_expect(struct sc_run *run);
@@ -59,8 +65,10 @@ void sc_runs_expect(struct sc_run *run);
 bool sc_runs_floor(struct sc_findings *findings);
 /* The law of each variant over its expert counts; replaces findings->laws. */
 bool sc_runs_laws(struct sc_findings *findings);
-/* Ruler row from samples in time order, cut into `blocks` blocks whose sizes are given. samples_us is sorted in place at the end. */
-bool sc_ruler_from_samples(struct sc_ruler_row *row, const char *method, double *samples_us, const size_t *block_sizes, size_t blocks);
+/* Ruler row from samples in time order, cut into `blocks` blocks whose sizes are given. samples_us is sorted in place
+ * at the end. */
+bool sc_ruler_from_samples(struct sc_ruler_row *row, const char *method, double *samples_us, const size_t *block_sizes,
+                           size_t blocks);
 /* Marginal cost from control points: pairs (syncs per forward, forward time of each repeat). NaNs if n < 3. */
 void sc_marginal_fit(struct sc_marginal *marginal, const double *syncs, const double *forward_us, size_t n);
 

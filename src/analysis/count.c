@@ -9,7 +9,8 @@ static bool same_stream(struct stream a, struct stream b)
 {
   if (a.handle == 0 || a.handle != b.handle)
     return false;
-  return a.handle > SC_STREAM_PER_THREAD || a.device == b.device || a.device == DEVICE_UNKNOWN || b.device == DEVICE_UNKNOWN;
+  return a.handle > SC_STREAM_PER_THREAD || a.device == b.device || a.device == DEVICE_UNKNOWN ||
+         b.device == DEVICE_UNKNOWN;
 }
 
 /* Adds to what was counted for the call that is being followed, in its ranges. */
@@ -25,7 +26,10 @@ static void add_late(struct sc_analysis_thread *t, const struct sc_counts *late)
 }
 
 static bool is_host(uint32_t memory) { return memory == SC_MEMORY_PAGEABLE || memory == SC_MEMORY_PINNED; }
-static bool is_device(uint32_t memory) { return memory == SC_MEMORY_DEVICE || memory == SC_MEMORY_MANAGED || memory == SC_MEMORY_ARRAY; }
+static bool is_device(uint32_t memory)
+{
+  return memory == SC_MEMORY_DEVICE || memory == SC_MEMORY_MANAGED || memory == SC_MEMORY_ARRAY;
+}
 
 /* What the record says, then what the name says, then what the memory on both sides says. */
 static unsigned direction_of(const struct sc_record_call *call, const struct call_kind *kind)
@@ -45,7 +49,8 @@ static unsigned direction_of(const struct sc_record_call *call, const struct cal
 static struct stream stream_of(const struct sc_record_call *call, const struct call_kind *kind)
 {
   uint64_t handle = call->stream;
-  if (handle == 0 && !(SC_CALL_FLAGS(call) & SC_CALL_NO_ARGUMENTS)) /* a call that takes no stream works on the default one */
+  /* A call that takes no stream works on the default one. */
+  if (handle == 0 && !(SC_CALL_FLAGS(call) & SC_CALL_NO_ARGUMENTS))
     handle = kind->per_thread ? SC_STREAM_PER_THREAD : SC_STREAM_LEGACY;
   return (struct stream){.handle = handle, .device = SC_CALL_DEVICE(call)};
 }
@@ -163,8 +168,8 @@ static void sync_device(struct sc_analysis_thread *t, const struct sc_record_cal
   covers_device(t, call);
 }
 
-/* On which stream the event was recorded is not in the trace. The thread's last copy is taken to be before it, as programs write
- * it; nothing else is concluded about the stream. */
+/* On which stream the event was recorded is not in the trace. The thread's last copy is taken to be before it, as
+ * programs write it; nothing else is concluded about the stream. */
 static void sync_event(struct sc_analysis_thread *t, const struct sc_record_call *call)
 {
   t->fresh.idle_syncs += covered_by_last(t, call);
@@ -177,7 +182,8 @@ static void sync_event(struct sc_analysis_thread *t, const struct sc_record_call
 }
 
 /* A copy that blocks: itself a sync, and a read-back when it brings data to the host. */
-static void blocking_copy(struct sc_analysis_thread *t, enum sc_class cls, unsigned direction, struct stream stream, const struct sc_record_call *call)
+static void blocking_copy(struct sc_analysis_thread *t, enum sc_class cls, unsigned direction, struct stream stream,
+                          const struct sc_record_call *call)
 {
   ++t->fresh.submissions;
   t->fresh.d2h_copies += direction == SC_DIRECTION_D2H;
@@ -192,7 +198,10 @@ static void blocking_copy(struct sc_analysis_thread *t, enum sc_class cls, unsig
   }
 }
 
-static bool moves_nothing(const struct sc_record_call *call) { return call->bytes == 0 && !(SC_CALL_FLAGS(call) & SC_CALL_NO_ARGUMENTS); }
+static bool moves_nothing(const struct sc_record_call *call)
+{
+  return call->bytes == 0 && !(SC_CALL_FLAGS(call) & SC_CALL_NO_ARGUMENTS);
+}
 
 static void copy_sync(struct sc_analysis_thread *t, const struct sc_record_call *call, const struct call_kind *kind)
 {
@@ -257,7 +266,8 @@ static void free_memory(struct sc_analysis_thread *t, const struct sc_record_cal
   uint32_t flags = SC_CALL_FLAGS(call);
   if (flags & (SC_CALL_NULL_POINTER | SC_CALL_POOL_POINTER))
     return;
-  if (flags & SC_CALL_NO_ARGUMENTS || (kind->may_be_pool && SC_CALL_DST(call) == SC_MEMORY_UNKNOWN)) { /* NULL or not; pool or not */
+  /* NULL or not; from a pool or not. */
+  if (flags & SC_CALL_NO_ARGUMENTS || (kind->may_be_pool && SC_CALL_DST(call) == SC_MEMORY_UNKNOWN)) {
     ++t->fresh.uncertain;
     return;
   }
@@ -266,8 +276,8 @@ static void free_memory(struct sc_analysis_thread *t, const struct sc_record_cal
   covers_device(t, call);
 }
 
-/* Queries come merged from the tracer (bytes: "not ready" answers, status: of the last one) and one by one from importers,
- * and a merged record may have been cut in two at a chunk's end. */
+/* Queries come merged from the tracer (bytes: "not ready" answers, status: of the last one) and one by one from
+ * importers, and a merged record may have been cut in two at a chunk's end. */
 static void query(struct sc_analysis_thread *t, const struct sc_record_call *call, const struct call_kind *kind)
 {
   bool ready = call->status == 0;
@@ -292,53 +302,35 @@ static bool could_block(enum sc_op op, const struct sc_record_call *call, const 
   switch (op) {
   case SC_OP_SYNC_STREAM:
   case SC_OP_SYNC_EVENT:
-  case SC_OP_SYNC_DEVICE:
-    return true;
-  case SC_OP_COPY:
-    return direction != SC_DIRECTION_D2D && !moves_nothing(call);
+  case SC_OP_SYNC_DEVICE: return true;
+  case SC_OP_COPY: return direction != SC_DIRECTION_D2D && !moves_nothing(call);
   case SC_OP_COPY_ASYNC:
-    return SC_CALL_DST(call) == SC_MEMORY_PAGEABLE && direction != SC_DIRECTION_H2D && direction != SC_DIRECTION_D2D && !moves_nothing(call);
-  case SC_OP_MEMSET:
-    return is_host(SC_CALL_DST(call)) || SC_CALL_DST(call) == SC_MEMORY_MANAGED;
+    return SC_CALL_DST(call) == SC_MEMORY_PAGEABLE && direction != SC_DIRECTION_H2D && direction != SC_DIRECTION_D2D &&
+           !moves_nothing(call);
+  case SC_OP_MEMSET: return is_host(SC_CALL_DST(call)) || SC_CALL_DST(call) == SC_MEMORY_MANAGED;
   case SC_OP_FREE:
   case SC_OP_FREE_HOST:
-  case SC_OP_UNREGISTER:
-    return !(SC_CALL_FLAGS(call) & (SC_CALL_NULL_POINTER | SC_CALL_POOL_POINTER));
-  default:
-    return false;
+  case SC_OP_UNREGISTER: return !(SC_CALL_FLAGS(call) & (SC_CALL_NULL_POINTER | SC_CALL_POOL_POINTER));
+  default: return false;
   }
 }
 
 static void dispatch(struct sc_analysis_thread *t, const struct sc_record_call *call, const struct call_kind *kind)
 {
   switch ((enum sc_op)kind->op) {
-  case SC_OP_SYNC_STREAM:
-    sync_stream(t, call, kind);
-    break;
-  case SC_OP_SYNC_EVENT:
-    sync_event(t, call);
-    break;
-  case SC_OP_SYNC_DEVICE:
-    sync_device(t, call);
-    break;
-  case SC_OP_COPY:
-    copy_sync(t, call, kind);
-    break;
-  case SC_OP_COPY_ASYNC:
-    copy_async(t, call, kind);
-    break;
-  case SC_OP_MEMSET:
-    memset_sync(t, call, kind);
-    break;
+  case SC_OP_SYNC_STREAM: sync_stream(t, call, kind); break;
+  case SC_OP_SYNC_EVENT: sync_event(t, call); break;
+  case SC_OP_SYNC_DEVICE: sync_device(t, call); break;
+  case SC_OP_COPY: copy_sync(t, call, kind); break;
+  case SC_OP_COPY_ASYNC: copy_async(t, call, kind); break;
+  case SC_OP_MEMSET: memset_sync(t, call, kind); break;
   case SC_OP_MEMSET_ASYNC:
     if (!moves_nothing(call))
       submit(t);
     break;
   case SC_OP_FREE:
   case SC_OP_FREE_HOST:
-  case SC_OP_UNREGISTER:
-    free_memory(t, call, kind);
-    break;
+  case SC_OP_UNREGISTER: free_memory(t, call, kind); break;
   case SC_OP_LAUNCH:
   case SC_OP_GRAPH_LAUNCH: /* from importers; the tracer counts them in the next record's head */
     ++t->fresh.launches;
@@ -348,14 +340,9 @@ static void dispatch(struct sc_analysis_thread *t, const struct sc_record_call *
     ++t->fresh.host_functions;
     submit(t);
     break;
-  case SC_OP_PREFETCH:
-    submit(t);
-    break;
-  case SC_OP_LIFECYCLE:
-    ++t->fresh.lifecycle;
-    break;
-  default: /* asynchronous frees, allocations, event records, names we do not know: neither block nor submit */
-    break;
+  case SC_OP_PREFETCH: submit(t); break;
+  case SC_OP_LIFECYCLE: ++t->fresh.lifecycle; break;
+  default: /* asynchronous frees, allocations, event records, names we do not know: neither block nor submit */ break;
   }
 }
 

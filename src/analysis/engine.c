@@ -17,7 +17,8 @@ static const char *own_text(const void *context, uint32_t id, size_t *length)
   return a->texts[id].text;
 }
 
-struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of, sc_api_of *api_of, const void *context, bool late)
+struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of,
+                                          sc_api_of *api_of, const void *context, bool late)
 {
   struct sc_analysis *a = calloc(1, sizeof *a);
   if (!a)
@@ -36,7 +37,10 @@ struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *opti
   return a;
 }
 
-struct sc_analysis *sc_analysis_new(const struct sc_analysis_options *options) { return sc_analysis_new_named(options, NULL, NULL, NULL, false); }
+struct sc_analysis *sc_analysis_new(const struct sc_analysis_options *options)
+{
+  return sc_analysis_new_named(options, NULL, NULL, NULL, false);
+}
 
 static void free_thread(struct sc_analysis_thread *t)
 {

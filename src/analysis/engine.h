@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The engine's state, for the files that make up the engine: engine.c (construction, records), count.c (calls to counts),
- * scope.c (the open ranges of a thread), finish.c (the end, and what has to be said). */
+ * The engine's state, for the files that make up the engine: engine.c (construction, records), count.c (calls to
+ * counts), scope.c (the open ranges of a thread), finish.c (the end, and what has to be said). */
 #ifndef SC_ANALYSIS_ENGINE_H
 #define SC_ANALYSIS_ENGINE_H
 
 #include "analysis/internal.h"
 
-#define NOT_READY 600         /* cudaErrorNotReady, CUDA_ERROR_NOT_READY */
+#define NOT_READY 600 /* cudaErrorNotReady, CUDA_ERROR_NOT_READY */
 #define DEVICE_UNKNOWN 255u
-#define STACK_MAX 1024        /* open push ranges of a thread; deeper ones are only counted */
-#define SPANS_MAX 256         /* open start/end ranges of a thread */
-#define COPIES_MAX 16         /* streams of a thread with copies that nobody has waited for */
+#define STACK_MAX 1024         /* open push ranges of a thread; deeper ones are only counted */
+#define SPANS_MAX 256          /* open start/end ranges of a thread */
+#define COPIES_MAX 16          /* streams of a thread with copies that nobody has waited for */
 #define STRINGS_MAX (1u << 22) /* of importers */
-#define EARLY_MAX 256         /* ends of start/end ranges whose start comes later in the file */
-#define WHERE_MAX (1 + 8)     /* ranges of a sync that a later call still belongs to */
-#define NOTES_MAX 64          /* different notes of one trace that are shown */
+#define EARLY_MAX 256          /* ends of start/end ranges whose start comes later in the file */
+#define WHERE_MAX (1 + 8)      /* ranges of a sync that a later call still belongs to */
+#define NOTES_MAX 64           /* different notes of one trace that are shown */
 
-struct stream { /* two default streams of different devices have the same handle */
+struct stream {    /* two default streams of different devices have the same handle */
   uint64_t handle; /* 0: not known */
   uint32_t device;
 };
 
-struct range { /* an open push range of a thread */
+struct range {            /* an open push range of a thread */
   struct sc_node *node;   /* where its calls are counted */
   struct sc_node *origin; /* where its occurrence is counted: another node once a range below it was popped first */
   uint32_t domain, name;
-  uint64_t syncs;         /* of the thread when it was opened */
-  bool occurs;            /* not so: gathered inside what was gathered already */
+  uint64_t syncs; /* of the thread when it was opened */
+  bool occurs;    /* not so: gathered inside what was gathered already */
 };
 
 struct span { /* an open start/end range of a thread */
@@ -37,9 +37,9 @@ struct span { /* an open start/end range of a thread */
 };
 
 enum follow { /* what a stream synchronise that follows directly would mean */
-  FOLLOW_NONE,
-  FOLLOW_MERGES,   /* it is part of the sync before it */
-  FOLLOW_SETTLES,  /* whether the copy before it blocked makes no difference any more */
+              FOLLOW_NONE,
+              FOLLOW_MERGES,  /* it is part of the sync before it */
+              FOLLOW_SETTLES, /* whether the copy before it blocked makes no difference any more */
 };
 
 struct sc_analysis_thread {
@@ -55,18 +55,19 @@ struct sc_analysis_thread {
 
   enum follow follow;
   struct stream follow_stream;
-  struct sc_node *where[WHERE_MAX]; /* the ranges of the call that can be followed, once they are no longer the open ones */
-  size_t where_count;               /* 0: they still are */
+  struct sc_node
+      *where[WHERE_MAX]; /* the ranges of the call that can be followed, once they are no longer the open ones */
+  size_t where_count;    /* 0: they still are */
 
-  bool submitted;       /* since the last sync */
-  bool synced;          /* there was one */
-  bool synced_all;      /* it covered every stream of its device */
+  bool submitted;  /* since the last sync */
+  bool synced;     /* there was one */
+  bool synced_all; /* it covered every stream of its device */
   struct stream synced_stream;
-  struct stream upload; /* the thread's last submission is an upload on this stream */
+  struct stream upload;             /* the thread's last submission is an upload on this stream */
   struct stream copies[COPIES_MAX]; /* device-to-host copies that no sync has made visible, oldest first */
   size_t copy_count;
   struct {
-    bool open;          /* the last call was a query, answered "not ready" */
+    bool open; /* the last call was a query, answered "not ready" */
     enum sc_op op;
     uint64_t object;
   } poll;
@@ -92,7 +93,7 @@ struct text {
 struct sc_analysis {
   struct sc_tree tree;
   struct call_kind *kinds; /* [65536] */
-  bool late; /* recording began after CUDA had been used */
+  bool late;               /* recording began after CUDA had been used */
   sc_api_of *api_of;
   const void *context;
   struct text *texts; /* of importers, by id */
@@ -112,14 +113,16 @@ struct sc_analysis {
   struct note {
     uint32_t id; /* enum sc_note */
     char *text;
-  } *notes;
+  } * notes;
   size_t note_count, note_cap;
   bool failed; /* out of memory: said by finish */
 };
 
-/* scope.c. The open ranges change only through these; every one gives what was counted so far to the ranges it belongs to. */
+/* scope.c. The open ranges change only through these; every one gives what was counted so far to the ranges it belongs
+ * to. */
 void sc_scope_settle(struct sc_analysis_thread *thread);
-void sc_scope_range(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const struct sc_record_range *record);
+void sc_scope_range(struct sc_analysis *analysis, struct sc_analysis_thread *thread,
+                    const struct sc_record_range *record);
 /* Ends start/end ranges whose end was recorded on another thread, if now_ns is at or past it. */
 void sc_scope_expire(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint64_t now_ns);
 void sc_scope_finish(struct sc_analysis *analysis, struct sc_analysis_thread *thread);

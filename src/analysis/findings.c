@@ -34,7 +34,8 @@ void sc_counts_add(struct sc_counts *into, const struct sc_counts *from)
   into->wait_ns += from->wait_ns;
 }
 /* A counter that is added to the model but not above would be lost silently. */
-_Static_assert(sizeof(struct sc_counts) == (15 + SC_CLASS_COUNT) * sizeof(uint64_t), "sc_counts_add names every counter");
+_Static_assert(sizeof(struct sc_counts) == (15 + SC_CLASS_COUNT) * sizeof(uint64_t),
+               "sc_counts_add names every counter");
 
 struct sc_findings *sc_findings_new(void)
 {
@@ -51,9 +52,18 @@ struct sc_findings *sc_findings_new(void)
 
 void sc_run_init(struct sc_run *run)
 {
-  *run = (struct sc_run){.cosine = NAN, .rel_error = NAN, .per_forward = NAN, .per_layer_mean = NAN,
-                         .expected_per_layer = NAN, .bound_per_layer = NAN, .floor_low_us = NAN, .floor_mean_us = NAN,
-                         .floor_high_us = NAN, .forward_p10_us = NAN, .forward_p50_us = NAN, .forward_p90_us = NAN,
+  *run = (struct sc_run){.cosine = NAN,
+                         .rel_error = NAN,
+                         .per_forward = NAN,
+                         .per_layer_mean = NAN,
+                         .expected_per_layer = NAN,
+                         .bound_per_layer = NAN,
+                         .floor_low_us = NAN,
+                         .floor_mean_us = NAN,
+                         .floor_high_us = NAN,
+                         .forward_p10_us = NAN,
+                         .forward_p50_us = NAN,
+                         .forward_p90_us = NAN,
                          .output_matches_masked = -1};
 }
 

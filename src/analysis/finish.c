@@ -10,7 +10,8 @@
 
 static bool emit_thread(const struct sc_analysis_thread *t, struct sc_process *process)
 {
-  struct sc_thread_findings *out = sc_array_push(&process->threads, &process->thread_count, &process->thread_cap, sizeof *out);
+  struct sc_thread_findings *out =
+      sc_array_push(&process->threads, &process->thread_count, &process->thread_cap, sizeof *out);
   if (!out)
     return false;
   out->tid = t->tid;
@@ -29,14 +30,18 @@ static const struct {
   const char *before, *after, *without; /* without: when the note has no text */
 } note_words[] = {
     [SC_NOTE_TEXT] = {"", "", "an empty note"},
-    [SC_NOTE_SLOT_TAKEN] = {"nothing was counted: CUPTI has room for one subscriber, and it was taken by ", ". Run the program without that profiler.",
-                            "another tool"},
-    [SC_NOTE_NO_CUPTI] = {"nothing was counted: no libcupti was found (", "). Install the CUDA toolkit's CUPTI, or set SYNCCOUNT_CUPTI to its path.",
-                          "nowhere"},
-    [SC_NOTE_OLD_CUPTI] = {"nothing was counted: libcupti is too old (", "). Set SYNCCOUNT_CUPTI to a newer libcupti.so.", "its version is not known"},
-    [SC_NOTE_DRIVER] = {"the driver or CUPTI refused: ", ". Counts may be missing: check that the driver works (nvidia-smi) and is not older than CUPTI.",
-                        "it did not say why"},
-    [SC_NOTE_UNKNOWN_MEMORY] = {"memory of a kind that could not be followed is in use (", "). Copies that touch it may be \"uncertain\": its kind is not known.",
+    [SC_NOTE_SLOT_TAKEN] = {"nothing was counted: CUPTI has room for one subscriber, and it was taken by ",
+                            ". Run the program without that profiler.", "another tool"},
+    [SC_NOTE_NO_CUPTI] = {"nothing was counted: no libcupti was found (",
+                          "). Install the CUDA toolkit's CUPTI, or set SYNCCOUNT_CUPTI to its path.", "nowhere"},
+    [SC_NOTE_OLD_CUPTI] = {"nothing was counted: libcupti is too old (",
+                           "). Set SYNCCOUNT_CUPTI to a newer libcupti.so.", "its version is not known"},
+    [SC_NOTE_DRIVER] =
+        {"the driver or CUPTI refused: ",
+         ". Counts may be missing: check that the driver works (nvidia-smi) and is not older than CUPTI.",
+         "it did not say why"},
+    [SC_NOTE_UNKNOWN_MEMORY] = {"memory of a kind that could not be followed is in use (",
+                                "). Copies that touch it may be \"uncertain\": its kind is not known.",
                                 "VMM, a pool or IPC"},
 };
 
@@ -77,10 +82,13 @@ static bool warn_hidden_waits(const struct sc_analysis *a, const char *label, st
   if (threads > HIDDEN_NAMED)
     sc_buf_printf(&names, " and %" PRIu64 " more", threads - HIDDEN_NAMED);
   if (threads)
-    ok = !names.failed && sc_findings_warn(findings,
-        "%s%" PRIu64 " device-to-host copies and %" PRIu64 " host functions on thread%s %s without a blocking call there: the host may wait "
-        "for them on its own lock or on mapped memory (as JAX and DeepEP do), or another thread waits. Hidden waits are not in the count.",
-        label, copies, functions, threads == 1 ? "" : "s", names.data);
+    ok = !names.failed &&
+         sc_findings_warn(findings,
+                          "%s%" PRIu64 " device-to-host copies and %" PRIu64
+                          " host functions on thread%s %s without a blocking call there: the host may wait "
+                          "for them on its own lock or on mapped memory (as JAX and DeepEP do), or another thread "
+                          "waits. Hidden waits are not in the count.",
+                          label, copies, functions, threads == 1 ? "" : "s", names.data);
   sc_buf_free(&names);
   return ok;
 }
@@ -89,42 +97,68 @@ static bool warn_ranges(const struct sc_analysis *a, const char *label, struct s
 {
   bool ok = true;
   if (a->tree.gathered)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " ranges were gathered in \"" SC_RANGES_OTHER "\": more than %zu different range paths. "
-                           "Give ranges names without numbers that grow.", label, a->tree.gathered, a->tree.limit);
+    ok &= sc_findings_warn(f,
+                           "%s%" PRIu64 " ranges were gathered in \"" SC_RANGES_OTHER
+                           "\": more than %zu different range paths. "
+                           "Give ranges names without numbers that grow.",
+                           label, a->tree.gathered, a->tree.limit);
   if (a->tree.too_deep)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " ranges nested deeper than %d were gathered in \"" SC_RANGES_OTHER "\": is a range pushed and never popped?",
+    ok &= sc_findings_warn(f,
+                           "%s%" PRIu64 " ranges nested deeper than %d were gathered in \"" SC_RANGES_OTHER
+                           "\": is a range pushed and never popped?",
                            label, a->tree.too_deep, SC_RANGE_DEPTH);
   if (a->unbalanced)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " range pops had no push on their thread: the ranges were opened before recording began, or on another thread.",
-                           label, a->unbalanced);
+    ok &= sc_findings_warn(
+        f,
+        "%s%" PRIu64
+        " range pops had no push on their thread: the ranges were opened before recording began, or on another thread.",
+        label, a->unbalanced);
   uint64_t ends = a->unknown_ends + a->early_count;
   if (ends)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " start/end ranges were ended whose start is not in the trace: they were started before recording began.", label,
-                           ends);
+    ok &= sc_findings_warn(
+        f,
+        "%s%" PRIu64
+        " start/end ranges were ended whose start is not in the trace: they were started before recording began.",
+        label, ends);
   if (a->still_open)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " ranges were still open at the end of the trace: their syncs are counted, but they are left out of minimum, "
-                           "median and maximum.", label, a->still_open);
+    ok &= sc_findings_warn(
+        f,
+        "%s%" PRIu64
+        " ranges were still open at the end of the trace: their syncs are counted, but they are left out of minimum, "
+        "median and maximum.",
+        label, a->still_open);
   if (a->dropped_spans)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " start/end ranges were not followed: more than %d were open at once on one thread.", label, a->dropped_spans,
-                           SPANS_MAX);
+    ok &= sc_findings_warn(
+        f, "%s%" PRIu64 " start/end ranges were not followed: more than %d were open at once on one thread.", label,
+        a->dropped_spans, SPANS_MAX);
   if (a->crossed_spans)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " start/end ranges were ended by another thread than their own: their counts are those of the thread that "
-                           "started them, and may be off by the calls around the end.", label, a->crossed_spans);
+    ok &= sc_findings_warn(
+        f,
+        "%s%" PRIu64
+        " start/end ranges were ended by another thread than their own: their counts are those of the thread that "
+        "started them, and may be off by the calls around the end.",
+        label, a->crossed_spans);
   return ok;
 }
 
-static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *counts, const char *label, struct sc_findings *f)
+static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *counts, const char *label,
+                        struct sc_findings *f)
 {
   bool ok = warn_notes(a, label, f) && warn_ranges(a, label, f) && warn_hidden_waits(a, label, f);
   if (counts->uncertain)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " calls could not be judged: the kind of memory or the direction of the copy is not known. They are not in the count.",
+    ok &= sc_findings_warn(f,
+                           "%s%" PRIu64 " calls could not be judged: the kind of memory or the direction of the copy "
+                                        "is not known. They are not in the count.",
                            label, counts->uncertain);
   if (a->nameless)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " calls have no name in the trace (its first chunk is damaged?) and are not in the count.", label, a->nameless);
+    ok &= sc_findings_warn(
+        f, "%s%" PRIu64 " calls have no name in the trace (its first chunk is damaged?) and are not in the count.",
+        label, a->nameless);
   return ok;
 }
 
-enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, struct sc_process *process, struct sc_findings *findings, struct sc_error *err)
+enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, struct sc_process *process,
+                                  struct sc_findings *findings, struct sc_error *err)
 {
   uint64_t first = UINT64_MAX, last = 0;
   bool ok = !a->failed && !a->tree.failed; /* memory was out while records came in: nothing here can be trusted */

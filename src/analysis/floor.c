@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-bool sc_ruler_from_samples(struct sc_ruler_row *row, const char *method, double *samples_us, const size_t *block_sizes, size_t blocks)
+bool sc_ruler_from_samples(struct sc_ruler_row *row, const char *method, double *samples_us, const size_t *block_sizes,
+                           size_t blocks)
 {
   size_t count = 0;
   *row = (struct sc_ruler_row){.method = sc_strdup(method), .blocks = blocks};
@@ -37,7 +38,8 @@ struct price { /* of one round trip */
   uint64_t blocks;
 };
 
-/* A floor is a sum of round trips, and a sum has a mean, not a median; each block weighs the same, whatever its size. */
+/* A floor is a sum of round trips, and a sum has a mean, not a median; each block weighs the same, whatever its size.
+ */
 static struct price price_of(const struct sc_ruler_row *row)
 {
   struct price price = {.low_us = NAN, .mean_us = NAN, .high_us = NAN};

@@ -6,8 +6,8 @@
 #include "analysis/analysis.h"
 
 #define SC_RANGES_DEFAULT 4096
-#define SC_RANGE_DEPTH 64       /* deeper paths are gathered: paths stay readable and their sum bounded */
-#define SC_RANGE_NAME_MAX 256   /* bytes of a name that are kept */
+#define SC_RANGE_DEPTH 64     /* deeper paths are gathered: paths stay readable and their sum bounded */
+#define SC_RANGE_NAME_MAX 256 /* bytes of a name that are kept */
 #define SC_RANGES_OTHER "(other ranges)"
 
 /* Whole numbers, mostly few different ones: exact up to SC_SPREAD_EXACT distinct values, a histogram from there on. */
@@ -15,7 +15,7 @@
 struct sc_spread {
   struct sc_spread_value {
     uint64_t value, times;
-  } *values; /* unordered */
+  } * values;                  /* unordered */
   size_t used, capacity, last; /* last: index of the value that came last, the likely next one */
   uint64_t count, min, max;
   struct sc_hist hist; /* takes over when `values` is full */
@@ -33,10 +33,10 @@ const char *sc_level_name(enum sc_level level); /* NULL for SC_LEVEL_NONE */
 struct sc_node { /* one range path of the process, whatever the thread */
   struct sc_node *parent, *first_child, *last_child, *next;
   struct sc_node *other[2]; /* the children that gather what the limits shut out: push/pop and start/end ranges */
-  char *name, *domain;    /* domain "" for the default one */
-  uint32_t depth;         /* root 0 */
-  enum sc_level level;    /* only on the outermost range of that level on this path */
-  bool spanning;          /* start/end */
+  char *name, *domain;      /* domain "" for the default one */
+  uint32_t depth;           /* root 0 */
+  enum sc_level level;      /* only on the outermost range of that level on this path */
+  bool spanning;            /* start/end */
   uint64_t occurrences, unfinished;
   struct sc_counts self, total; /* total is filled at the end */
   struct sc_spread per_occurrence;
@@ -57,7 +57,7 @@ struct sc_tree {
     uint64_t key;
     uint32_t kind;
     struct sc_node *node;
-  } *slots;
+  } * slots;
   size_t slot_count, slot_used;
   sc_text_of *text_of;
   const void *context;
@@ -65,15 +65,18 @@ struct sc_tree {
 void sc_tree_init(struct sc_tree *tree, size_t limit, sc_text_of *text_of, const void *context);
 void sc_tree_free(struct sc_tree *tree);
 /* The node for a range opened under parent. Never NULL: the parent itself when memory is out (tree->failed). */
-struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain, uint32_t name);
+struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain,
+                              uint32_t name);
 /* Fills totals and appends all nodes to the process, depth first. False: out of memory. */
 bool sc_tree_finish(struct sc_tree *tree, struct sc_process *process);
 
-/* The engine on names that somebody else keeps (a trace reader): they must outlive it. api_of gives op and name of an id. late:
- * recording began after CUDA had been used. */
+/* The engine on names that somebody else keeps (a trace reader): they must outlive it. api_of gives op and name of an
+ * id. late: recording began after CUDA had been used. */
 typedef bool sc_api_of(const void *context, uint32_t id, enum sc_op *op, const char **name);
-struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of, sc_api_of *api_of, const void *context, bool late);
+struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of,
+                                          sc_api_of *api_of, const void *context, bool late);
 /* Many records at once: the loop that has to be fast. Stops at a malformed one. */
-void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const unsigned char *bytes, size_t size);
+void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const unsigned char *bytes,
+                         size_t size);
 
 #endif

@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *text_of(const void *context, uint32_t id, size_t *length) { return sc_reader_string(context, id, length); }
+static const char *text_of(const void *context, uint32_t id, size_t *length)
+{
+  return sc_reader_string(context, id, length);
+}
 
 static bool api_of(const void *context, uint32_t id, enum sc_op *op, const char **name)
 {
@@ -41,9 +44,10 @@ static bool describe(const struct sc_reader *reader, struct sc_process *process)
          copy_text(&process->local_rank, sc_reader_meta(reader, "local_rank"));
 }
 
-/* What the trace lacks. `gaps` is what batches say, which knows damage, losses while recording, and chunks that are simply not
- * there (a hole in a copied file): what the first two do not explain is the third. */
-static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *label, struct sc_process *process, struct sc_findings *f)
+/* What the trace lacks. `gaps` is what batches say, which knows damage, losses while recording, and chunks that are
+ * simply not there (a hole in a copied file): what the first two do not explain is the third. */
+static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *label, struct sc_process *process,
+                       struct sc_findings *f)
 {
   const struct sc_trace_live *live = sc_reader_live(reader);
   struct sc_damage damage;
@@ -56,32 +60,45 @@ static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *labe
   f->lost_chunks += process->lost_chunks;
   bool ok = true;
   if (records || live->lost_chunks)
-    ok &= sc_findings_warn(f, "%s%" PRIu64 " records and %" PRIu64 " chunks were lost%s. Counts are too low.", label, records,
-                           live->lost_chunks, live->full ? " (the disk was full or the trace reached its limit)" : "");
+    ok &= sc_findings_warn(f, "%s%" PRIu64 " records and %" PRIu64 " chunks were lost%s. Counts are too low.", label,
+                           records, live->lost_chunks,
+                           live->full ? " (the disk was full or the trace reached its limit)" : "");
   else if (live->full)
-    ok &= sc_findings_warn(f, "%srecording stopped early: the disk was full or the trace reached its limit. Counts are too low.", label);
+    ok &= sc_findings_warn(
+        f, "%srecording stopped early: the disk was full or the trace reached its limit. Counts are too low.", label);
   if (damage.chunks || damage.records || damage.truncated)
-    ok &= sc_findings_warn(f, "%sthe trace is damaged: %" PRIu64 " chunks and %" PRIu64 " records could not be read%s%s%s. Counts are too low.", label,
-                           damage.chunks, damage.records, damage.truncated ? ", and the file was cut off" : "", damage.first[0] ? "; first: " : "",
-                           damage.first);
+    ok &= sc_findings_warn(f,
+                           "%sthe trace is damaged: %" PRIu64 " chunks and %" PRIu64
+                           " records could not be read%s%s%s. Counts are too low.",
+                           label, damage.chunks, damage.records, damage.truncated ? ", and the file was cut off" : "",
+                           damage.first[0] ? "; first: " : "", damage.first);
   return ok;
 }
 
-static bool add_conditions(const struct sc_reader *reader, const struct sc_process *process, const char *label, struct sc_findings *f)
+static bool add_conditions(const struct sc_reader *reader, const struct sc_process *process, const char *label,
+                           struct sc_findings *f)
 {
   const char *blocking = sc_reader_meta(reader, "launch_blocking");
   bool ok = true;
   if (process->attached_late)
-    ok &= sc_findings_warn(f, "%srecording began after the program had used CUDA: earlier calls, memory and ranges are unknown.", label);
+    ok &= sc_findings_warn(
+        f, "%srecording began after the program had used CUDA: earlier calls, memory and ranges are unknown.", label);
   if (blocking && strcmp(blocking, "0") != 0 && *blocking)
-    ok &= sc_findings_warn(f, "%sCUDA_LAUNCH_BLOCKING=%s was set: every launch waits for its kernel. Those waits are not in the count, and no time here is "
-                           "typical. Unset it.", label, blocking);
+    ok &= sc_findings_warn(f,
+                           "%sCUDA_LAUNCH_BLOCKING=%s was set: every launch waits for its kernel. Those waits are not "
+                           "in the count, and no time here is "
+                           "typical. Unset it.",
+                           label, blocking);
   if (!process->ended_cleanly)
-    ok &= sc_findings_warn(f, "%sthe program did not end cleanly (killed, _exit, or still running): every call that had returned is counted.", label);
+    ok &= sc_findings_warn(
+        f,
+        "%sthe program did not end cleanly (killed, _exit, or still running): every call that had returned is counted.",
+        label);
   return ok;
 }
 
-static enum sc_status take_records(struct sc_reader *reader, struct sc_analysis *analysis, uint64_t *gaps, struct sc_error *err)
+static enum sc_status take_records(struct sc_reader *reader, struct sc_analysis *analysis, uint64_t *gaps,
+                                   struct sc_error *err)
 {
   for (;;) {
     struct sc_batch batch;
@@ -101,9 +118,11 @@ static enum sc_status take_records(struct sc_reader *reader, struct sc_analysis 
   }
 }
 
-enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analysis_options *options, struct sc_findings *findings, struct sc_error *err)
+enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analysis_options *options,
+                                struct sc_findings *findings, struct sc_error *err)
 {
-  struct sc_analysis *analysis = sc_analysis_new_named(options, text_of, api_of, reader, (sc_reader_header(reader)->flags & SC_TRACE_LATE) != 0);
+  struct sc_analysis *analysis =
+      sc_analysis_new_named(options, text_of, api_of, reader, (sc_reader_header(reader)->flags & SC_TRACE_LATE) != 0);
   struct sc_process *process = NULL;
   char label[64];
   uint64_t gaps = 0;

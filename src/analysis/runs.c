@@ -10,7 +10,10 @@
 
 /* ---- what is expected ------------------------------------------------------------------------ */
 
-static bool is_variant(const struct sc_run *run, const char *name) { return run->variant && strcmp(run->variant, name) == 0; }
+static bool is_variant(const struct sc_run *run, const char *name)
+{
+  return run->variant && strcmp(run->variant, name) == 0;
+}
 
 /* Syncs of one layer. False: there is no expectation. */
 static bool expected_of_layer(const struct sc_run *run, uint64_t layer, uint64_t *out)
@@ -78,7 +81,10 @@ static bool is_ours(const struct sc_range_findings *range, const char *name)
   return strcmp(range->domain, "synccount") == 0 && strcmp(range->name, name) == 0;
 }
 
-static bool has_level(const struct sc_range_findings *range, const char *level) { return range->level && strcmp(range->level, level) == 0; }
+static bool has_level(const struct sc_range_findings *range, const char *level)
+{
+  return range->level && strcmp(range->level, level) == 0;
+}
 
 static const struct sc_range_findings *find_run(const struct sc_process *process, const char *name)
 {
@@ -180,7 +186,8 @@ static bool add_experts(struct sc_run *run, struct span forward)
   return true;
 }
 
-/* Every occurrence of every layer had its expected count exactly when each layer's smallest and largest are that count. */
+/* Every occurrence of every layer had its expected count exactly when each layer's smallest and largest are that count.
+ */
 static enum sc_status count_layers(struct sc_run *run, struct span forward, struct sc_error *err)
 {
   uint64_t in_layers = 0, expected_total = 0;
@@ -190,7 +197,9 @@ static enum sc_status count_layers(struct sc_run *run, struct span forward, stru
     snprintf(name, sizeof name, "layer:%" PRIu64, layer);
     const struct sc_range_findings *range = find_child(forward, name);
     if (!range || range->occurrences != run->forwards || range->unfinished)
-      return sc_error_set(err, SC_ERR_MEASURE, "\"%s\" has %s %" PRIu64 " times in the trace instead of %" PRIu64 ": the probe did not finish, or its ranges were lost",
+      return sc_error_set(err, SC_ERR_MEASURE,
+                          "\"%s\" has %s %" PRIu64 " times in the trace instead of %" PRIu64
+                          ": the probe did not finish, or its ranges were lost",
                           forward.first->path, name, range ? range->occurrences - range->unfinished : 0, run->forwards);
     if (layer == 0 || range->min < run->per_layer_min)
       run->per_layer_min = range->min;
@@ -229,26 +238,38 @@ static void forget_count(struct sc_run *run)
   run->counted = run->exact = false;
 }
 
-static enum sc_status find_forward(const struct sc_run *run, const struct sc_process *process, struct span *out, struct sc_error *err)
+static enum sc_status find_forward(const struct sc_run *run, const struct sc_process *process, struct span *out,
+                                   struct sc_error *err)
 {
   char name[128];
-  snprintf(name, sizeof name, "run:%s:E=%" PRIu64 ":T=%" PRIu64, run->variant ? run->variant : "?", run->experts, run->tokens);
+  snprintf(name, sizeof name, "run:%s:E=%" PRIu64 ":T=%" PRIu64, run->variant ? run->variant : "?", run->experts,
+           run->tokens);
   const struct sc_range_findings *range = find_run(process, name);
   if (!range)
-    return sc_error_set(err, SC_ERR_MEASURE, "the trace has no range \"%s\": was the probe stopped before it came to this run, or were its NVTX ranges not recorded?", name);
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "the trace has no range \"%s\": was the probe stopped before it came to this run, or were its "
+                        "NVTX ranges not recorded?",
+                        name);
   struct span span = span_of(process, range);
   for (const struct sc_range_findings *below = span.first; below < span.end; ++below) {
     if (strcmp(below->name, "(other ranges)") == 0 && *below->domain == '\0')
-      return sc_error_set(err, SC_ERR_MEASURE, "range \"%s\" holds more range paths than were kept apart: read the trace with a higher limit of ranges", name);
+      return sc_error_set(
+          err, SC_ERR_MEASURE,
+          "range \"%s\" holds more range paths than were kept apart: read the trace with a higher limit of ranges",
+          name);
   }
   const struct sc_range_findings *forward = find_child(span, "forward");
   if (!forward || forward->occurrences == forward->unfinished)
-    return sc_error_set(err, SC_ERR_MEASURE, "range \"%s\" has no finished \"forward\": the probe was stopped before it", name);
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "range \"%s\" has no finished \"forward\": the probe was stopped before it", name);
   if (forward->unfinished || (run->forwards && forward->occurrences != run->forwards))
-    return sc_error_set(err, SC_ERR_MEASURE, "range \"%s\" has %" PRIu64 " finished forwards of %" PRIu64 ": the probe was stopped, or records were lost", name,
-                        forward->occurrences - forward->unfinished, run->forwards ? run->forwards : forward->occurrences);
+    return sc_error_set(
+        err, SC_ERR_MEASURE,
+        "range \"%s\" has %" PRIu64 " finished forwards of %" PRIu64 ": the probe was stopped, or records were lost",
+        name, forward->occurrences - forward->unfinished, run->forwards ? run->forwards : forward->occurrences);
   if (forward->total.submissions == 0)
-    return sc_error_set(err, SC_ERR_MEASURE, "range \"%s\" holds no work for the device: its CUDA calls were not recorded", name);
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "range \"%s\" holds no work for the device: its CUDA calls were not recorded", name);
   *out = span_of(process, forward);
   return SC_OK;
 }
@@ -258,8 +279,11 @@ enum sc_status sc_runs_count(struct sc_run *run, const struct sc_process *proces
   struct span forward = {0};
   forget_count(run);
   if (process->lost_records || process->lost_chunks)
-    return sc_error_set(err, SC_ERR_MEASURE, "%" PRIu64 " records and %" PRIu64 " chunks of the probe's trace are lost: a count from the rest would be too low. "
-                        "Free some disk space and run again", process->lost_records, process->lost_chunks);
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "%" PRIu64 " records and %" PRIu64
+                        " chunks of the probe's trace are lost: a count from the rest would be too low. "
+                        "Free some disk space and run again",
+                        process->lost_records, process->lost_chunks);
   enum sc_status status = find_forward(run, process, &forward, err);
   if (status != SC_OK)
     return status;
@@ -354,7 +378,8 @@ static char *why_no_law(const struct points *points)
   for (size_t i = 0; i < points->count; ++i) {
     const struct sc_run *run = points->runs[i];
     if (run->per_layer_min != run->per_layer_max)
-      return sc_asprintf("no single law: layers differ at E = %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")", run->experts, run->per_layer_min, run->per_layer_max);
+      return sc_asprintf("no single law: layers differ at E = %" PRIu64 " (%" PRIu64 " to %" PRIu64 ")", run->experts,
+                         run->per_layer_min, run->per_layer_max);
   }
   return sc_strdup("no single law: the counts are on no straight line of whole numbers");
 }
@@ -371,7 +396,8 @@ static bool add_law(struct sc_findings *findings, const struct points *points)
   if (law->stated) {
     law->slope = (double)slope;
     law->intercept = (double)intercept;
-    law->text = sc_asprintf("%.2f E %c %" PRIu64, law->slope, intercept < 0 ? '-' : '+', (uint64_t)(intercept < 0 ? -intercept : intercept));
+    law->text = sc_asprintf("%.2f E %c %" PRIu64, law->slope, intercept < 0 ? '-' : '+',
+                            (uint64_t)(intercept < 0 ? -intercept : intercept));
   } else {
     law->text = why_no_law(points);
   }

@@ -9,7 +9,8 @@
 /* Before the open ranges of a thread change: gives what was counted to the ranges that were open. */
 void sc_scope_settle(struct sc_analysis_thread *t)
 {
-  if (t->follow != FOLLOW_NONE && t->where_count == 0) { /* remember where the sync was, should another call still join it */
+  /* Remember where the sync was, should another call still join it. */
+  if (t->follow != FOLLOW_NONE && t->where_count == 0) {
     t->where[t->where_count++] = t->node;
     for (size_t i = 0; i < t->span_count && t->where_count < WHERE_MAX; ++i) {
       if (t->spans[i].takes)
@@ -65,8 +66,8 @@ static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint
   }
   struct sc_node *node = sc_tree_child(&a->tree, t->node, false, domain, name);
   bool occurs = node != t->node;
-  t->stack[t->depth++] =
-      (struct range){.node = node, .origin = node, .domain = domain, .name = name, .syncs = syncs_so_far(t), .occurs = occurs};
+  t->stack[t->depth++] = (struct range){
+      .node = node, .origin = node, .domain = domain, .name = name, .syncs = syncs_so_far(t), .occurs = occurs};
   if (occurs)
     count_occurrence(a, node);
   t->node = node;
@@ -170,7 +171,8 @@ static void start_span(struct sc_analysis *a, struct sc_analysis_thread *t, cons
     return;
   }
   uint64_t end_ns = take_early_end(a, record->handle);
-  *span = (struct span){.node = node, .handle = record->handle, .syncs = syncs_so_far(t), .end_ns = end_ns, .takes = takes};
+  *span =
+      (struct span){.node = node, .handle = record->handle, .syncs = syncs_so_far(t), .end_ns = end_ns, .takes = takes};
   count_occurrence(a, node);
   update_next_end(t);
 }
@@ -190,8 +192,8 @@ static void end_span(struct sc_analysis *a, struct sc_analysis_thread *t, const 
 {
   if (close_span_of(a, t, record->handle))
     return;
-  /* Ended on another thread. A file holds its threads' records a chunk at a time: the starting thread may be ahead or behind
-   * by about a chunk here. If ahead, its calls of that chunk have been taken in already. */
+  /* Ended on another thread. A file holds its threads' records a chunk at a time: the starting thread may be ahead or
+   * behind by about a chunk here. If ahead, its calls of that chunk have been taken in already. */
   for (struct sc_analysis_thread *other = a->threads; other; other = other->next) {
     if (other->span_count && close_span_of(a, other, record->handle)) {
       ++a->crossed_spans;
@@ -215,18 +217,10 @@ void sc_scope_range(struct sc_analysis *a, struct sc_analysis_thread *t, const s
   if (record->time_ns > t->last_ns)
     t->last_ns = record->time_ns;
   switch ((enum sc_record_kind)record->head.kind) {
-  case SC_RECORD_RANGE_PUSH:
-    push_range(a, t, record->domain, record->name);
-    break;
-  case SC_RECORD_RANGE_POP:
-    pop_range(a, t, record->domain);
-    break;
-  case SC_RECORD_RANGE_START:
-    start_span(a, t, record);
-    break;
-  default:
-    end_span(a, t, record);
-    break;
+  case SC_RECORD_RANGE_PUSH: push_range(a, t, record->domain, record->name); break;
+  case SC_RECORD_RANGE_POP: pop_range(a, t, record->domain); break;
+  case SC_RECORD_RANGE_START: start_span(a, t, record); break;
+  default: end_span(a, t, record); break;
   }
 }
 

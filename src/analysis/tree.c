@@ -61,7 +61,8 @@ static uint64_t hash_text(uint64_t hash, const char *text, size_t length)
   return hash;
 }
 
-static struct sc_tree_slot *find_slot(struct sc_tree_slot *slots, size_t count, const struct sc_node *parent, uint64_t key, uint32_t kind)
+static struct sc_tree_slot *find_slot(struct sc_tree_slot *slots, size_t count, const struct sc_node *parent,
+                                      uint64_t key, uint32_t kind)
 {
   size_t i = mix(key ^ mix((uintptr_t)parent + kind)) & (count - 1);
   while (slots[i].node && !(slots[i].parent == parent && slots[i].key == key && slots[i].kind == kind))
@@ -94,7 +95,8 @@ static bool grow_slots(struct sc_tree *tree)
 /* Many ids may name the same text (a program that formats its names): beyond this the text is looked up each time. */
 static bool may_remember(const struct sc_tree *tree) { return tree->slot_used / 8 < tree->limit; }
 
-static void remember(struct sc_tree *tree, const struct sc_node *parent, uint64_t key, uint32_t kind, struct sc_node *node)
+static void remember(struct sc_tree *tree, const struct sc_node *parent, uint64_t key, uint32_t kind,
+                     struct sc_node *node)
 {
   if (tree->slot_used * 4 >= tree->slot_count * 3 && !grow_slots(tree)) {
     tree->failed = true;
@@ -140,7 +142,8 @@ static enum sc_level level_of(const struct sc_node *parent, const char *domain, 
 
 /* ---- nodes --------------------------------------------------------------------------------- */
 
-static struct sc_node *add_node(struct sc_tree *tree, struct sc_node *parent, const char *domain, const char *name, size_t length)
+static struct sc_node *add_node(struct sc_tree *tree, struct sc_node *parent, const char *domain, const char *name,
+                                size_t length)
 {
   struct sc_node *node = calloc(1, sizeof *node);
   if (node) {
@@ -180,7 +183,8 @@ static struct sc_node *other_child(struct sc_tree *tree, struct sc_node *parent,
   return parent->other[spanning] ? parent->other[spanning] : parent;
 }
 
-static struct sc_node *child_by_text(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain_id, uint32_t name_id)
+static struct sc_node *child_by_text(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain_id,
+                                     uint32_t name_id)
 {
   size_t length = 0, domain_length = 0;
   const char *name = tree->text_of(tree->context, name_id, &length);
@@ -213,7 +217,8 @@ static struct sc_node *child_by_text(struct sc_tree *tree, struct sc_node *paren
   return node;
 }
 
-struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain, uint32_t name)
+struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain,
+                              uint32_t name)
 {
   uint64_t ids = (uint64_t)domain << 32 | name;
   if (parent->hint[spanning].node && parent->hint[spanning].ids == ids)
@@ -236,7 +241,8 @@ struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool
 
 static bool emit(const struct sc_node *node, const char *prefix, struct sc_process *process)
 {
-  struct sc_range_findings *range = sc_array_push(&process->ranges, &process->range_count, &process->range_cap, sizeof *range);
+  struct sc_range_findings *range =
+      sc_array_push(&process->ranges, &process->range_count, &process->range_cap, sizeof *range);
   if (!range)
     return false;
   const char *level = sc_level_name(node->level);

@@ -19,7 +19,8 @@ void feed_open(struct feed *f) { feed_open_with(f, 0); }
 
 static struct sc_record_head take_head(struct feed *f, uint16_t kind)
 {
-  struct sc_record_head head = {.kind = kind, .units = 1, .submissions = f->launches + f->others, .launches = f->launches};
+  struct sc_record_head head = {
+      .kind = kind, .units = 1, .submissions = f->launches + f->others, .launches = f->launches};
   f->launches = f->others = 0;
   return head;
 }
@@ -82,7 +83,8 @@ void feed_call(struct feed *f, struct fed_call call)
   sc_analysis_record(f->analysis, f->thread, &record.head);
 }
 
-static void feed_range_record(struct feed *f, enum sc_record_kind kind, uint64_t handle, const char *domain, const char *name)
+static void feed_range_record(struct feed *f, enum sc_record_kind kind, uint64_t handle, const char *domain,
+                              const char *name)
 {
   struct sc_record_range record = {.head = take_head(f, (uint16_t)kind), .time_ns = f->now_ns, .handle = handle};
   record.name = string_id(f, name);
@@ -91,7 +93,10 @@ static void feed_range_record(struct feed *f, enum sc_record_kind kind, uint64_t
   sc_analysis_record(f->analysis, f->thread, &record.head);
 }
 
-void feed_push(struct feed *f, const char *domain, const char *name) { feed_range_record(f, SC_RECORD_RANGE_PUSH, 0, domain, name); }
+void feed_push(struct feed *f, const char *domain, const char *name)
+{
+  feed_range_record(f, SC_RECORD_RANGE_PUSH, 0, domain, name);
+}
 void feed_pop(struct feed *f, const char *domain) { feed_range_record(f, SC_RECORD_RANGE_POP, 0, domain, NULL); }
 void feed_start(struct feed *f, uint64_t handle, const char *domain, const char *name)
 {

@@ -28,7 +28,7 @@ struct fed_call {
   uint8_t direction, dst, src, flags;
   uint8_t device; /* plus one; 0: not known */
   int16_t status;
-  bool empty;     /* bytes really 0 */
+  bool empty; /* bytes really 0 */
 };
 
 void feed_open(struct feed *f);
@@ -54,12 +54,15 @@ bool feed_warned(const struct feed *f, const char *text);
 
 /* The usual calls. */
 #define CALL(f, call_name, ...) feed_call((f), (struct fed_call){.name = (call_name), __VA_ARGS__})
-#define D2H_PINNED(f, s) \
-  CALL(f, "cudaMemcpyAsync", .stream = (s), .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED, .src = SC_MEMORY_DEVICE)
-#define D2H_PAGEABLE(f, s) \
-  CALL(f, "cudaMemcpyAsync", .stream = (s), .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE)
-#define D2H_UNKNOWN(f, s) \
-  CALL(f, "cudaMemcpyAsync", .stream = (s), .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_UNKNOWN, .src = SC_MEMORY_DEVICE)
+#define D2H_PINNED(f, s)                                                                            \
+  CALL(f, "cudaMemcpyAsync", .stream = (s), .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED, \
+       .src = SC_MEMORY_DEVICE)
+#define D2H_PAGEABLE(f, s)                                                                            \
+  CALL(f, "cudaMemcpyAsync", .stream = (s), .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, \
+       .src = SC_MEMORY_DEVICE)
+#define D2H_UNKNOWN(f, s)                                                                            \
+  CALL(f, "cudaMemcpyAsync", .stream = (s), .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_UNKNOWN, \
+       .src = SC_MEMORY_DEVICE)
 #define H2D_ASYNC(f, s, memory) \
   CALL(f, "cudaMemcpyAsync", .stream = (s), .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_DEVICE, .src = (memory))
 #define MEMCPY_D2H(f) \

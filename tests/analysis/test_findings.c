@@ -120,8 +120,10 @@ static void a_new_run_and_process_have_measured_nothing(void **state)
   (void)state;
   struct sc_run run;
   sc_run_init(&run);
-  const double unmeasured[] = {run.cosine, run.rel_error, run.per_forward, run.per_layer_mean, run.expected_per_layer, run.bound_per_layer,
-                               run.floor_low_us, run.floor_mean_us, run.floor_high_us, run.forward_p10_us, run.forward_p50_us, run.forward_p90_us};
+  const double unmeasured[] = {run.cosine,         run.rel_error,          run.per_forward,
+                               run.per_layer_mean, run.expected_per_layer, run.bound_per_layer,
+                               run.floor_low_us,   run.floor_mean_us,      run.floor_high_us,
+                               run.forward_p10_us, run.forward_p50_us,     run.forward_p90_us};
   for (size_t i = 0; i < SC_COUNTOF(unmeasured); ++i)
     assert_true(isnan(unmeasured[i]));
   assert_int_equal(run.output_matches_masked, -1);

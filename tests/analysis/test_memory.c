@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every allocation fails once: the analysis says it is out of memory or does without, and leaks and crashes never (ASan judges).
- * The allocators are wrapped by the linker: see CMakeLists.txt. */
+ * Every allocation fails once: the analysis says it is out of memory or does without, and leaks and crashes never (ASan
+ * judges). The allocators are wrapped by the linker: see CMakeLists.txt. */
 #include "test_support.h"
 
 #include <stdio.h>
@@ -41,28 +41,41 @@ void *__wrap_calloc(size_t count, size_t size) { return fails() ? NULL : __real_
 void *__wrap_realloc(void *old, size_t size) { return fails() ? NULL : __real_realloc(old, size); }
 char *__wrap_strdup(const char *text) { return fails() ? NULL : __real_strdup(text); }
 char *__wrap_strndup(const char *text, size_t size) { return fails() ? NULL : __real_strndup(text, size); }
-int __wrap_vasprintf(char **out, const char *format, va_list arguments) { return fails() ? -1 : __real_vasprintf(out, format, arguments); }
+int __wrap_vasprintf(char **out, const char *format, va_list arguments)
+{
+  return fails() ? -1 : __real_vasprintf(out, format, arguments);
+}
 
 enum { COPY = 1, SYNC, FORWARD = 1, LAYER, EXPERT, ANY, RUN, DOMAIN, STEP };
-static const char *const strings[] = {"forward", "layer:0", "expert:0", "any", "run:masked:E=1:T=1", "synccount", "synccount.step"};
+static const char *const strings[] = {"forward",   "layer:0",       "expert:0", "any", "run:masked:E=1:T=1",
+                                      "synccount", "synccount.step"};
 
 static void range(struct sc_analysis *a, struct sc_analysis_thread *t, enum sc_record_kind kind, uint32_t name)
 {
-  struct sc_record_range record = {.head = {.kind = (uint16_t)kind, .units = 1, .submissions = 1, .launches = 1}, .time_ns = 5, .handle = name,
-                                   .name = name, .domain = DOMAIN};
+  struct sc_record_range record = {.head = {.kind = (uint16_t)kind, .units = 1, .submissions = 1, .launches = 1},
+                                   .time_ns = 5,
+                                   .handle = name,
+                                   .name = name,
+                                   .domain = DOMAIN};
   sc_analysis_record(a, t, &record.head);
 }
 
 static void call(struct sc_analysis *a, struct sc_analysis_thread *t, uint32_t api)
 {
-  struct sc_record_call record = {.head = {.kind = SC_RECORD_CALL, .units = 1}, .start_ns = 5, .stream = 0x5000, .bytes = 1, .api = api,
-                                  .direction = SC_DIRECTION_D2H, .memory = SC_MEMORY_UNKNOWN};
+  struct sc_record_call record = {.head = {.kind = SC_RECORD_CALL, .units = 1},
+                                  .start_ns = 5,
+                                  .stream = 0x5000,
+                                  .bytes = 1,
+                                  .api = api,
+                                  .direction = SC_DIRECTION_D2H,
+                                  .memory = SC_MEMORY_UNKNOWN};
   sc_analysis_record(a, t, &record.head);
 }
 
 static void feed(struct sc_analysis *a, struct sc_analysis_thread *t)
 {
-  struct sc_record_text note = {.head = {.kind = SC_RECORD_NOTE, .units = 1}, .id = SC_NOTE_DRIVER, .length = 4, .text = "why"};
+  struct sc_record_text note = {
+      .head = {.kind = SC_RECORD_NOTE, .units = 1}, .id = SC_NOTE_DRIVER, .length = 4, .text = "why"};
   static const uint32_t pushed[] = {RUN, FORWARD, LAYER, EXPERT, ANY};
   sc_analysis_record(a, t, &note.head);
   range(a, t, SC_RECORD_RANGE_START, STEP);
@@ -104,7 +117,8 @@ static enum sc_status analyse(uint64_t *syncs)
   struct sc_analysis *a = sc_analysis_new(NULL);
   struct sc_analysis_thread *t = a ? sc_analysis_thread(a, 1, 100) : NULL;
   struct sc_process *process = findings ? sc_findings_process(findings) : NULL;
-  bool ready = t && process && sc_analysis_thread_name(t, "main", 4) && sc_analysis_api(a, COPY, SC_OP_NONE, "cudaMemcpyAsync") &&
+  bool ready = t && process && sc_analysis_thread_name(t, "main", 4) &&
+               sc_analysis_api(a, COPY, SC_OP_NONE, "cudaMemcpyAsync") &&
                sc_analysis_api(a, SYNC, SC_OP_NONE, "cudaStreamSynchronize");
   for (uint32_t i = 0; ready && i < SC_COUNTOF(strings); ++i)
     ready = sc_analysis_string(a, i + 1, strings[i], strlen(strings[i]));

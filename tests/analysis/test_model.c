@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The engine against a slow model that keeps every event and looks back: thousands of random programs must give the same counts,
- * in the process, in every range, for every occurrence. The model knows no state machine and no shortcut. */
+ * The engine against a slow model that keeps every event and looks back: thousands of random programs must give the
+ * same counts, in the process, in every range, for every occurrence. The model knows no state machine and no shortcut.
+ */
 #include "feed.h"
 
 #include <math.h>
@@ -12,8 +13,28 @@
 #define THREADS 2
 #define NAMES 3
 
-enum event_kind { PUSH, POP, LAUNCH, PINNED_D2H, PAGEABLE_D2H, UNKNOWN_D2H, UPLOAD, MEMCPY, UPLOAD_NOW, STREAM_SYNC, DEVICE_SYNC, FREE_DEVICE, FREE_NULL,
-                  HOST_FUNCTION, FAILED_SYNC, CAPTURED_COPY, UNLOAD, NOT_READY, READY, EVENT_KINDS };
+enum event_kind {
+  PUSH,
+  POP,
+  LAUNCH,
+  PINNED_D2H,
+  PAGEABLE_D2H,
+  UNKNOWN_D2H,
+  UPLOAD,
+  MEMCPY,
+  UPLOAD_NOW,
+  STREAM_SYNC,
+  DEVICE_SYNC,
+  FREE_DEVICE,
+  FREE_NULL,
+  HOST_FUNCTION,
+  FAILED_SYNC,
+  CAPTURED_COPY,
+  UNLOAD,
+  NOT_READY,
+  READY,
+  EVENT_KINDS
+};
 
 struct event {
   enum event_kind kind;
@@ -43,8 +64,11 @@ static void make_program(struct event *events, uint64_t seed)
   unsigned favourite = pick(EVENT_KINDS), depth[THREADS] = {0};
   for (unsigned i = 0; i < EVENTS; ++i) {
     struct event *event = &events[i];
-    *event = (struct event){.kind = (enum event_kind)(pick(4) == 0 ? favourite : pick(EVENT_KINDS)), .thread = pick(8) ? 0 : 1, .name = pick(NAMES),
-                            .stream = streams[pick(pick(2) ? 1 : 3)], .duration_ns = 1 + pick(1000)};
+    *event = (struct event){.kind = (enum event_kind)(pick(4) == 0 ? favourite : pick(EVENT_KINDS)),
+                            .thread = pick(8) ? 0 : 1,
+                            .name = pick(NAMES),
+                            .stream = streams[pick(pick(2) ? 1 : 3)],
+                            .duration_ns = 1 + pick(1000)};
     if (event->kind == POP && depth[event->thread] == 0)
       event->kind = PUSH;
     if (event->kind == MEMCPY || event->kind == UPLOAD_NOW)
@@ -58,13 +82,14 @@ static void make_program(struct event *events, uint64_t seed)
 
 static bool submits(const struct event *e)
 {
-  return e->kind == LAUNCH || e->kind == PINNED_D2H || e->kind == PAGEABLE_D2H || e->kind == UNKNOWN_D2H || e->kind == UPLOAD || e->kind == MEMCPY ||
-         e->kind == UPLOAD_NOW || e->kind == HOST_FUNCTION;
+  return e->kind == LAUNCH || e->kind == PINNED_D2H || e->kind == PAGEABLE_D2H || e->kind == UNKNOWN_D2H ||
+         e->kind == UPLOAD || e->kind == MEMCPY || e->kind == UPLOAD_NOW || e->kind == HOST_FUNCTION;
 }
 
 static bool blocks(const struct event *e)
 {
-  return e->kind == PAGEABLE_D2H || e->kind == MEMCPY || e->kind == UPLOAD_NOW || e->kind == STREAM_SYNC || e->kind == DEVICE_SYNC || e->kind == FREE_DEVICE;
+  return e->kind == PAGEABLE_D2H || e->kind == MEMCPY || e->kind == UPLOAD_NOW || e->kind == STREAM_SYNC ||
+         e->kind == DEVICE_SYNC || e->kind == FREE_DEVICE;
 }
 
 static bool brings_data(const struct event *e)
@@ -103,11 +128,13 @@ static bool copy_pending(const struct event *events, int i, bool any_stream)
     if (e->kind == DEVICE_SYNC)
       return false;
     bool shown = e->kind == STREAM_SYNC || e->kind == PAGEABLE_D2H || e->kind == MEMCPY || e->kind == UPLOAD_NOW;
-    if (any_stream ? (e->kind == PINNED_D2H || e->kind == UNKNOWN_D2H) : (e->stream == events[i].stream && (e->kind == PINNED_D2H || e->kind == UNKNOWN_D2H))) {
+    if (any_stream ? (e->kind == PINNED_D2H || e->kind == UNKNOWN_D2H)
+                   : (e->stream == events[i].stream && (e->kind == PINNED_D2H || e->kind == UNKNOWN_D2H))) {
       bool later_shown = false; /* for "any stream": by a sync of the copy's own stream */
       for (int k = j + 1; k < i; ++k)
         later_shown |= events[k].thread == e->thread && events[k].stream == e->stream &&
-                       (events[k].kind == STREAM_SYNC || events[k].kind == PAGEABLE_D2H || events[k].kind == MEMCPY || events[k].kind == UPLOAD_NOW);
+                       (events[k].kind == STREAM_SYNC || events[k].kind == PAGEABLE_D2H || events[k].kind == MEMCPY ||
+                        events[k].kind == UPLOAD_NOW);
       if (!later_shown)
         return true;
     } else if (!any_stream && shown && e->stream == events[i].stream) {
@@ -143,15 +170,11 @@ static bool is_uncertain(const struct event *events, int i)
 static enum sc_class class_of(const struct event *e)
 {
   switch (e->kind) {
-  case PAGEABLE_D2H:
-    return SC_CLASS_PAGEABLE;
+  case PAGEABLE_D2H: return SC_CLASS_PAGEABLE;
   case MEMCPY:
-  case UPLOAD_NOW:
-    return SC_CLASS_COPY;
-  case FREE_DEVICE:
-    return SC_CLASS_IMPLICIT;
-  default:
-    return SC_CLASS_EXPLICIT;
+  case UPLOAD_NOW: return SC_CLASS_COPY;
+  case FREE_DEVICE: return SC_CLASS_IMPLICIT;
+  default: return SC_CLASS_EXPLICIT;
   }
 }
 
@@ -177,10 +200,13 @@ static struct sc_counts counts_of(const struct event *events, int i)
     c.read_backs = e->kind == PAGEABLE_D2H || e->kind == MEMCPY ||
                    ((e->kind == STREAM_SYNC || e->kind == UPLOAD_NOW) && copy_pending(events, i, false)) ||
                    (e->kind == DEVICE_SYNC && copy_pending(events, i, true));
-    c.blocking_uploads = !c.read_backs && (e->kind == UPLOAD_NOW || (e->kind == STREAM_SYNC && last >= 0 && events[last].kind == UPLOAD &&
-                                                                     events[last].stream == e->stream));
-    if (last >= 0 && !(events[last].kind != PAGEABLE_D2H && events[last].kind != MEMCPY && events[last].kind != UPLOAD_NOW && submits(&events[last])))
-      c.idle_syncs = e->kind == STREAM_SYNC || e->kind == DEVICE_SYNC || e->kind == FREE_DEVICE; /* refined by the caller */
+    c.blocking_uploads =
+        !c.read_backs && (e->kind == UPLOAD_NOW || (e->kind == STREAM_SYNC && last >= 0 &&
+                                                    events[last].kind == UPLOAD && events[last].stream == e->stream));
+    if (last >= 0 && !(events[last].kind != PAGEABLE_D2H && events[last].kind != MEMCPY &&
+                       events[last].kind != UPLOAD_NOW && submits(&events[last])))
+      c.idle_syncs =
+          e->kind == STREAM_SYNC || e->kind == DEVICE_SYNC || e->kind == FREE_DEVICE; /* refined by the caller */
   }
   for (int j = i + 1; j < EVENTS; ++j) {
     if (joins(events, j) == i && events[j].thread == e->thread)
@@ -246,65 +272,38 @@ static void play(struct feed *f, const struct event *e)
   }
   uint64_t s = e->stream, d = e->duration_ns;
   switch (e->kind) {
-  case PUSH:
-    feed_push(f, NULL, range_names[e->name]);
-    break;
-  case POP:
-    feed_pop(f, NULL);
-    break;
-  case LAUNCH:
-    feed_launches(f, 1);
-    break;
-  case PINNED_D2H:
-    D2H_PINNED(f, s);
-    break;
+  case PUSH: feed_push(f, NULL, range_names[e->name]); break;
+  case POP: feed_pop(f, NULL); break;
+  case LAUNCH: feed_launches(f, 1); break;
+  case PINNED_D2H: D2H_PINNED(f, s); break;
   case PAGEABLE_D2H:
-    CALL(f, "cudaMemcpyAsync", .stream = s, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE, .duration_ns = d);
+    CALL(f, "cudaMemcpyAsync", .stream = s, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+         .src = SC_MEMORY_DEVICE, .duration_ns = d);
     break;
-  case UNKNOWN_D2H:
-    D2H_UNKNOWN(f, s);
-    break;
-  case UPLOAD:
-    H2D_ASYNC(f, s, SC_MEMORY_PINNED);
-    break;
+  case UNKNOWN_D2H: D2H_UNKNOWN(f, s); break;
+  case UPLOAD: H2D_ASYNC(f, s, SC_MEMORY_PINNED); break;
   case MEMCPY:
-    CALL(f, "cudaMemcpy", .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE, .duration_ns = d);
+    CALL(f, "cudaMemcpy", .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE,
+         .duration_ns = d);
     break;
   case UPLOAD_NOW:
-    CALL(f, "cudaMemcpy", .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_DEVICE, .src = SC_MEMORY_PAGEABLE, .duration_ns = d);
+    CALL(f, "cudaMemcpy", .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_DEVICE, .src = SC_MEMORY_PAGEABLE,
+         .duration_ns = d);
     break;
-  case STREAM_SYNC:
-    CALL(f, "cudaStreamSynchronize", .stream = s, .duration_ns = d);
-    break;
-  case DEVICE_SYNC:
-    CALL(f, "cudaDeviceSynchronize", .duration_ns = d);
-    break;
-  case FREE_DEVICE:
-    CALL(f, "cudaFree", .object = 0x1000, .dst = SC_MEMORY_DEVICE, .duration_ns = d);
-    break;
-  case FREE_NULL:
-    CALL(f, "cudaFree", .flags = SC_CALL_NULL_POINTER);
-    break;
-  case HOST_FUNCTION:
-    CALL(f, "cudaLaunchHostFunc", .stream = s);
-    break;
-  case FAILED_SYNC:
-    CALL(f, "cudaStreamSynchronize", .stream = s, .status = 900);
-    break;
+  case STREAM_SYNC: CALL(f, "cudaStreamSynchronize", .stream = s, .duration_ns = d); break;
+  case DEVICE_SYNC: CALL(f, "cudaDeviceSynchronize", .duration_ns = d); break;
+  case FREE_DEVICE: CALL(f, "cudaFree", .object = 0x1000, .dst = SC_MEMORY_DEVICE, .duration_ns = d); break;
+  case FREE_NULL: CALL(f, "cudaFree", .flags = SC_CALL_NULL_POINTER); break;
+  case HOST_FUNCTION: CALL(f, "cudaLaunchHostFunc", .stream = s); break;
+  case FAILED_SYNC: CALL(f, "cudaStreamSynchronize", .stream = s, .status = 900); break;
   case CAPTURED_COPY:
-    CALL(f, "cudaMemcpyAsync", .stream = s, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE, .flags = SC_CALL_CAPTURED);
+    CALL(f, "cudaMemcpyAsync", .stream = s, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+         .src = SC_MEMORY_DEVICE, .flags = SC_CALL_CAPTURED);
     break;
-  case UNLOAD:
-    CALL(f, "cuModuleUnload");
-    break;
-  case NOT_READY:
-    CALL(f, "cudaStreamQuery", .stream = s, .bytes = 1, .status = 600);
-    break;
-  case READY:
-    CALL(f, "cudaStreamQuery", .stream = s);
-    break;
-  case EVENT_KINDS:
-    break;
+  case UNLOAD: CALL(f, "cuModuleUnload"); break;
+  case NOT_READY: CALL(f, "cudaStreamQuery", .stream = s, .bytes = 1, .status = 600); break;
+  case READY: CALL(f, "cudaStreamQuery", .stream = s); break;
+  case EVENT_KINDS: break;
   }
 }
 
@@ -317,8 +316,8 @@ static void same_counts(const struct sc_counts *got, const struct sc_counts *wan
   memcpy(w, want, sizeof w);
   for (size_t i = 0; i < SC_COUNTOF(g); ++i) {
     if (g[i] != w[i])
-      print_error("seed %llu, %s: counter %zu is %llu, the model says %llu\n", (unsigned long long)seed, what, i, (unsigned long long)g[i],
-                  (unsigned long long)w[i]);
+      print_error("seed %llu, %s: counter %zu is %llu, the model says %llu\n", (unsigned long long)seed, what, i,
+                  (unsigned long long)g[i], (unsigned long long)w[i]);
   }
   fail();
 }

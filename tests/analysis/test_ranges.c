@@ -176,7 +176,8 @@ TEST(class_range_and_wait_of_a_merged_sync_are_those_of_its_first_call)
   OPEN;
   feed_push(&f, NULL, "outer");
   feed_push(&f, NULL, "copy");
-  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE, .duration_ns = 100);
+  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+       .src = SC_MEMORY_DEVICE, .duration_ns = 100);
   feed_pop(&f, NULL);
   feed_push(&f, NULL, "sync");
   CALL(&f, "cudaStreamSynchronize", .stream = S1, .duration_ns = 7);
@@ -371,7 +372,8 @@ TEST(two_ids_of_one_text_are_one_range)
 TEST(a_name_that_was_lost_is_said_to_be)
 {
   OPEN;
-  struct sc_record_range push = {.head = {.kind = SC_RECORD_RANGE_PUSH, .units = 1}, .time_ns = 5, .name = 12345, .domain = 54321};
+  struct sc_record_range push = {
+      .head = {.kind = SC_RECORD_RANGE_PUSH, .units = 1}, .time_ns = 5, .name = 12345, .domain = 54321};
   sc_analysis_record(f.analysis, f.thread, &push.head);
   feed_end(&f);
   assert_string_equal(feed_range(&f, "(unknown name)")->domain, "(unknown domain)");

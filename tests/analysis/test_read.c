@@ -58,9 +58,16 @@ static const struct sc_range_findings *range_of(const struct read *r, const char
 /* One .item() as PyTorch makes it. */
 static void item(struct make_trace *t, struct sc_writer_thread *thread, uint64_t now_ns)
 {
-  mt_call(t, thread, "cudaMemcpyAsync_v3020", (struct mt_call){.start_ns = now_ns, .duration_ns = 100, .stream = S1, .bytes = 1,
-          .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED, .src = SC_MEMORY_DEVICE});
-  mt_call(t, thread, "cudaStreamSynchronize_v3020", (struct mt_call){.start_ns = now_ns + 200, .duration_ns = 50, .stream = S1});
+  mt_call(t, thread, "cudaMemcpyAsync_v3020",
+          (struct mt_call){.start_ns = now_ns,
+                           .duration_ns = 100,
+                           .stream = S1,
+                           .bytes = 1,
+                           .direction = SC_DIRECTION_D2H,
+                           .dst = SC_MEMORY_PINNED,
+                           .src = SC_MEMORY_DEVICE});
+  mt_call(t, thread, "cudaStreamSynchronize_v3020",
+          (struct mt_call){.start_ns = now_ns + 200, .duration_ns = 50, .stream = S1});
 }
 
 static void a_trace_becomes_one_process(void **state)
@@ -114,8 +121,13 @@ static void counts_do_not_depend_on_where_chunks_end(void **state)
       mt_push(t, a, NULL, "seventh", 1000 + i * 1000);
     mt_launch(a, i % 3);
     item(t, a, 1000 + i * 1000);
-    mt_call(t, a, "cudaMemcpyAsync_v3020", (struct mt_call){.start_ns = 1500 + i * 1000, .stream = S1, .bytes = 8,
-            .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE});
+    mt_call(t, a, "cudaMemcpyAsync_v3020",
+            (struct mt_call){.start_ns = 1500 + i * 1000,
+                             .stream = S1,
+                             .bytes = 8,
+                             .direction = SC_DIRECTION_D2H,
+                             .dst = SC_MEMORY_PAGEABLE,
+                             .src = SC_MEMORY_DEVICE});
     mt_call(t, a, "cudaStreamSynchronize_v3020", (struct mt_call){.start_ns = 1600 + i * 1000, .stream = S1});
     if (in_range)
       mt_pop(t, a, NULL, 1900 + i * 1000);
@@ -248,7 +260,8 @@ static void losses_become_numbers_and_a_warning(void **state)
   done(&r, t);
 }
 
-/* A byte in the middle of a full chunk is flipped: the chunk is lost, the rest is counted, and nothing merges across the gap. */
+/* A byte in the middle of a full chunk is flipped: the chunk is lost, the rest is counted, and nothing merges across
+ * the gap. */
 static void damage_becomes_a_number_and_a_warning(void **state)
 {
   (void)state;

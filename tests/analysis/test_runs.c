@@ -14,12 +14,12 @@ struct plan {
   const char *variant;
   unsigned experts, tokens, forwards;
   unsigned hit[LAYERS];
-  int extra;         /* +1: an additional .any() read-back in the last layer; -1: its last one missing */
-  bool only_first;   /* the wrong layer is wrong in the first forward only */
-  bool between;      /* a sync between the layers */
+  int extra;       /* +1: an additional .any() read-back in the last layer; -1: its last one missing */
+  bool only_first; /* the wrong layer is wrong in the first forward only */
+  bool between;    /* a sync between the layers */
   bool warm_up;
   bool uncertain;
-  bool tail_op;      /* an op of the layer itself, after its experts */
+  bool tail_op; /* an op of the layer itself, after its experts */
 };
 
 static struct sc_run run_of(const struct plan *plan)
@@ -58,8 +58,9 @@ static void op(struct feed *f, const char *name)
 
 static void masked_layer(struct feed *f, const struct plan *plan, unsigned layer, int extra)
 {
-  static const char *const experts[] = {"expert:0", "expert:1", "expert:2",  "expert:3",  "expert:4",  "expert:5",  "expert:6",  "expert:7",
-                                        "expert:8", "expert:9", "expert:10", "expert:11", "expert:12", "expert:13", "expert:14", "expert:15"};
+  static const char *const experts[] = {"expert:0",  "expert:1",  "expert:2",  "expert:3", "expert:4",  "expert:5",
+                                        "expert:6",  "expert:7",  "expert:8",  "expert:9", "expert:10", "expert:11",
+                                        "expert:12", "expert:13", "expert:14", "expert:15"};
   for (unsigned e = 0; e < plan->experts; ++e) {
     feed_push(f, "synccount", experts[e]);
     op(f, "any");
@@ -241,7 +242,8 @@ static void warm_up_outside_forward_is_not_counted(void **state)
 {
   (void)state;
   struct feed f;
-  struct plan plan = {.variant = "masked", .experts = 4, .tokens = 4096, .forwards = 1, .hit = {4, 4, 4}, .warm_up = true};
+  struct plan plan = {
+      .variant = "masked", .experts = 4, .tokens = 4096, .forwards = 1, .hit = {4, 4, 4}, .warm_up = true};
   struct sc_run *run = count(&f, &plan);
   assert_true(run->exact);
   assert_true(run->per_forward == 36);
@@ -390,7 +392,8 @@ static void expectations_by_variant(void **state)
   static const struct {
     const char *variant;
     double expected;
-  } rows[] = {{"masked", 8 + 2 * (8 + 1 + 3) / 3.0}, {"sorted", 1}, {"fused-nvfp4", 0}, {"dense", 0}, {"somebody-else's", NAN}};
+  } rows[] = {
+      {"masked", 8 + 2 * (8 + 1 + 3) / 3.0}, {"sorted", 1}, {"fused-nvfp4", 0}, {"dense", 0}, {"somebody-else's", NAN}};
   for (size_t i = 0; i < SC_COUNTOF(rows); ++i) {
     struct plan plan = {.variant = rows[i].variant, .experts = 8, .hit = {8, 1, 3}};
     struct sc_findings *f = sc_findings_new();
@@ -408,7 +411,8 @@ static void expectations_by_variant(void **state)
 
 /* ---- laws --------------------------------------------------------------------------------------- */
 
-static struct sc_run *point(struct sc_findings *f, const char *variant, unsigned experts, unsigned tokens, unsigned low, unsigned high, unsigned hit)
+static struct sc_run *point(struct sc_findings *f, const char *variant, unsigned experts, unsigned tokens, unsigned low,
+                            unsigned high, unsigned hit)
 {
   struct plan plan = {.variant = variant, .experts = experts, .tokens = tokens, .hit = {hit, hit, hit}};
   struct sc_run *run = add_run(f, run_of(&plan));

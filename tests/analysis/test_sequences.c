@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* What a sequence must give. Counters that are not named must be 0; api calls, submissions, copies and times have their own tests. */
+/* What a sequence must give. Counters that are not named must be 0; api calls, submissions, copies and times have their
+ * own tests. */
 struct expected {
   uint64_t explicit_, copy, pageable, implicit;
   uint64_t read_backs, uploads, idle, polls, uncertain, failed, captured, lifecycle, launches;
@@ -205,8 +206,8 @@ TEST(graph_launch_and_sync_is_one_explicit)
 TEST(pageable_copy_during_capture_is_no_sync)
 {
   OPEN;
-  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE,
-       .flags = SC_CALL_CAPTURED);
+  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+       .src = SC_MEMORY_DEVICE, .flags = SC_CALL_CAPTURED);
   ENDS_WITH(&f, .captured = 1);
 }
 
@@ -223,8 +224,11 @@ TEST(free_of_null_and_of_pool_memory_is_no_sync)
 
 TEST(explicit_calls_of_runtime_and_driver)
 {
-  static const char *const names[] = {"cudaStreamSynchronize_v3020", "cudaStreamSynchronize_ptsz_v7000", "cuStreamSynchronize", "cudaEventSynchronize",
-                                      "cuEventSynchronize", "cudaDeviceSynchronize_v3020", "cudaThreadSynchronize", "cuCtxSynchronize", "cuCtxSynchronize_v2"};
+  static const char *const names[] = {"cudaStreamSynchronize_v3020", "cudaStreamSynchronize_ptsz_v7000",
+                                      "cuStreamSynchronize",         "cudaEventSynchronize",
+                                      "cuEventSynchronize",          "cudaDeviceSynchronize_v3020",
+                                      "cudaThreadSynchronize",       "cuCtxSynchronize",
+                                      "cuCtxSynchronize_v2"};
   for (size_t i = 0; i < SC_COUNTOF(names); ++i) {
     OPEN;
     CALL(&f, names[i], .stream = S1);
@@ -234,8 +238,10 @@ TEST(explicit_calls_of_runtime_and_driver)
 
 TEST(implicit_calls_of_runtime_and_driver)
 {
-  static const char *const names[] = {"cudaFree", "cuMemFree_v2", "cudaFreeArray", "cudaFreeMipmappedArray", "cudaFreeHost", "cuMemFreeHost",
-                                      "cudaHostUnregister", "cuMemHostUnregister", "cuArrayDestroy", "cuMipmappedArrayDestroy"};
+  static const char *const names[] = {
+      "cudaFree",       "cuMemFree_v2",           "cudaFreeArray",      "cudaFreeMipmappedArray",
+      "cudaFreeHost",   "cuMemFreeHost",          "cudaHostUnregister", "cuMemHostUnregister",
+      "cuArrayDestroy", "cuMipmappedArrayDestroy"};
   for (size_t i = 0; i < SC_COUNTOF(names); ++i) {
     OPEN;
     CALL(&f, names[i], .object = 0x1000);
@@ -245,8 +251,9 @@ TEST(implicit_calls_of_runtime_and_driver)
 
 TEST(lifecycle_calls_are_listed_not_counted)
 {
-  static const char *const names[] = {"cuModuleUnload", "cudaLibraryUnload", "cudaMemPoolTrimTo", "cudaMemPoolDestroy", "cudaGraphExecDestroy",
-                                      "cudaDeviceReset", "cuMemUnmap", "cudaIpcCloseMemHandle"};
+  static const char *const names[] = {"cuModuleUnload",     "cudaLibraryUnload",    "cudaMemPoolTrimTo",
+                                      "cudaMemPoolDestroy", "cudaGraphExecDestroy", "cudaDeviceReset",
+                                      "cuMemUnmap",         "cudaIpcCloseMemHandle"};
   for (size_t i = 0; i < SC_COUNTOF(names); ++i) {
     OPEN;
     CALL(&f, names[i]);
@@ -258,7 +265,8 @@ TEST(what_does_not_block)
 {
   OPEN;
   CALL(&f, "cudaMemcpy", .direction = SC_DIRECTION_D2D, .dst = SC_MEMORY_DEVICE, .src = SC_MEMORY_DEVICE);
-  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2D, .dst = SC_MEMORY_DEVICE, .src = SC_MEMORY_DEVICE);
+  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2D, .dst = SC_MEMORY_DEVICE,
+       .src = SC_MEMORY_DEVICE);
   H2D_ASYNC(&f, S1, SC_MEMORY_PAGEABLE);
   CALL(&f, "cudaMemsetAsync", .stream = S1, .dst = SC_MEMORY_DEVICE);
   CALL(&f, "cudaMemset", .dst = SC_MEMORY_DEVICE);
@@ -268,8 +276,10 @@ TEST(what_does_not_block)
   CALL(&f, "cudaEventDestroy");
   CALL(&f, "cudaStreamDestroy");
   CALL(&f, "cudaFreeAsync", .stream = S1, .object = 0x1000);
-  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2D, .dst = SC_MEMORY_UNKNOWN, .src = SC_MEMORY_UNKNOWN);
-  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_UNKNOWN, .src = SC_MEMORY_PINNED);
+  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2D, .dst = SC_MEMORY_UNKNOWN,
+       .src = SC_MEMORY_UNKNOWN);
+  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_UNKNOWN,
+       .src = SC_MEMORY_PINNED);
   CALL(&f, "cudaMemcpyPeer", .dst = SC_MEMORY_DEVICE, .src = SC_MEMORY_DEVICE);
   NOTHING(&f);
 }
@@ -277,9 +287,12 @@ TEST(what_does_not_block)
 TEST(size_0_does_not_block_and_gives_no_work)
 {
   OPEN;
-  CALL(&f, "cudaMemcpy", .empty = true, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE);
-  CALL(&f, "cudaMemcpyAsync", .empty = true, .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE);
-  CALL(&f, "cudaMemcpyAsync", .empty = true, .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_UNKNOWN, .src = SC_MEMORY_DEVICE);
+  CALL(&f, "cudaMemcpy", .empty = true, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+       .src = SC_MEMORY_DEVICE);
+  CALL(&f, "cudaMemcpyAsync", .empty = true, .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+       .src = SC_MEMORY_DEVICE);
+  CALL(&f, "cudaMemcpyAsync", .empty = true, .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_UNKNOWN,
+       .src = SC_MEMORY_DEVICE);
   CALL(&f, "cudaMemset", .empty = true, .dst = SC_MEMORY_PINNED);
   feed_end(&f);
   assert_int_equal(f.process->counts.syncs, 0);
@@ -309,10 +322,12 @@ TEST(memset_of_unknown_memory_is_uncertain)
 
 TEST(async_copy_to_pageable_memory_blocks_whatever_its_source)
 {
-  static const uint8_t sources[] = {SC_MEMORY_DEVICE, SC_MEMORY_MANAGED, SC_MEMORY_PINNED, SC_MEMORY_PAGEABLE, SC_MEMORY_UNKNOWN};
+  static const uint8_t sources[] = {SC_MEMORY_DEVICE, SC_MEMORY_MANAGED, SC_MEMORY_PINNED, SC_MEMORY_PAGEABLE,
+                                    SC_MEMORY_UNKNOWN};
   for (size_t i = 0; i < SC_COUNTOF(sources); ++i) {
     OPEN;
-    CALL(&f, "cudaMemcpyAsync", .stream = S1, .flags = SC_CALL_UNKNOWN_DIRECTION, .dst = SC_MEMORY_PAGEABLE, .src = sources[i]);
+    CALL(&f, "cudaMemcpyAsync", .stream = S1, .flags = SC_CALL_UNKNOWN_DIRECTION, .dst = SC_MEMORY_PAGEABLE,
+         .src = sources[i]);
     bool from_host = sources[i] == SC_MEMORY_PINNED || sources[i] == SC_MEMORY_PAGEABLE;
     ENDS_WITH(&f, .pageable = 1, .read_backs = !from_host);
   }
@@ -358,11 +373,13 @@ TEST(default_streams_of_two_devices_are_two)
   struct feed f;
   (void)state;
   feed_open(&f);
-  CALL(&f, "cudaMemcpy", .device = 1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE);
+  CALL(&f, "cudaMemcpy", .device = 1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+       .src = SC_MEMORY_DEVICE);
   CALL(&f, "cudaStreamSynchronize", .device = 2, .stream = SC_STREAM_LEGACY);
   ENDS_WITH(&f, .copy = 1, .explicit_ = 1, .read_backs = 1);
   feed_open(&f);
-  CALL(&f, "cudaMemcpy", .device = 2, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE);
+  CALL(&f, "cudaMemcpy", .device = 2, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+       .src = SC_MEMORY_DEVICE);
   CALL(&f, "cudaStreamSynchronize", .device = 2, .stream = SC_STREAM_LEGACY);
   ENDS_WITH(&f, .copy = 1, .read_backs = 1);
 }
@@ -378,8 +395,9 @@ TEST(only_one_synchronise_joins)
 
 TEST(every_submission_between_breaks_the_merge)
 {
-  static const char *const names[] = {"cudaMemcpyAsync", "cudaMemsetAsync", "cudaLaunchHostFunc", "cudaStreamAddCallback", "cudaMemPrefetchAsync",
-                                      "cudaLaunchKernel", "cudaGraphLaunch"};
+  static const char *const names[] = {"cudaMemcpyAsync",       "cudaMemsetAsync",      "cudaLaunchHostFunc",
+                                      "cudaStreamAddCallback", "cudaMemPrefetchAsync", "cudaLaunchKernel",
+                                      "cudaGraphLaunch"};
   for (size_t i = 0; i < SC_COUNTOF(names); ++i) {
     OPEN;
     bool launch = strstr(names[i], "Launch") && !strstr(names[i], "Host");
@@ -406,8 +424,10 @@ TEST(what_neither_blocks_nor_submits_does_not_break_the_merge)
   feed_push(&f, NULL, "a");
   CALL(&f, "cudaFree", .flags = SC_CALL_NULL_POINTER);
   CALL(&f, "cudaEventQuery", .object = EVENT, .bytes = 1, .status = 600);
-  CALL(&f, "cudaMemcpy", .status = 1, .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_DEVICE, .src = SC_MEMORY_PAGEABLE);
-  CALL(&f, "cudaMemcpyAsync", .empty = true, .stream = S1, .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_DEVICE, .src = SC_MEMORY_PINNED);
+  CALL(&f, "cudaMemcpy", .status = 1, .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_DEVICE,
+       .src = SC_MEMORY_PAGEABLE);
+  CALL(&f, "cudaMemcpyAsync", .empty = true, .stream = S1, .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_DEVICE,
+       .src = SC_MEMORY_PINNED);
   CALL(&f, "cudaGraphDestroy");
   SYNC(&f, S1);
   feed_pop(&f, NULL);
@@ -419,7 +439,8 @@ TEST(uploads_and_host_copies_do_not_merge)
   OPEN;
   CALL(&f, "cudaMemcpy", .direction = SC_DIRECTION_H2D, .dst = SC_MEMORY_DEVICE, .src = SC_MEMORY_PAGEABLE);
   SYNC(&f, SC_STREAM_LEGACY);
-  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_H2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_PINNED);
+  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_H2H, .dst = SC_MEMORY_PAGEABLE,
+       .src = SC_MEMORY_PINNED);
   SYNC(&f, S1);
   ENDS_WITH(&f, .copy = 1, .pageable = 1, .explicit_ = 2, .uploads = 1, .idle = 2);
 }
@@ -454,8 +475,8 @@ TEST(refused_calls_are_failed)
     OPEN;
     SYNC(&f, S1);
     CALL(&f, "cudaStreamSynchronize", .stream = S1, .status = codes[i]);
-    CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE, .status = codes[i],
-         .flags = SC_CALL_CAPTURED);
+    CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+         .src = SC_MEMORY_DEVICE, .status = codes[i], .flags = SC_CALL_CAPTURED);
     ENDS_WITH(&f, .explicit_ = 1, .failed = 2);
   }
 }
@@ -463,7 +484,8 @@ TEST(refused_calls_are_failed)
 TEST(captured_calls_count_only_those_that_could_block)
 {
   OPEN;
-  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED, .src = SC_MEMORY_DEVICE, .flags = SC_CALL_CAPTURED);
+  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED,
+       .src = SC_MEMORY_DEVICE, .flags = SC_CALL_CAPTURED);
   CALL(&f, "cudaLaunchHostFunc", .stream = S1, .flags = SC_CALL_CAPTURED);
   CALL(&f, "cudaMemsetAsync", .stream = S1, .flags = SC_CALL_CAPTURED, .dst = SC_MEMORY_DEVICE);
   feed_end(&f);
@@ -505,11 +527,13 @@ TEST(device_and_event_syncs_make_copies_visible)
 TEST(a_device_sync_of_another_device_shows_nothing)
 {
   OPEN;
-  CALL(&f, "cudaMemcpyAsync", .device = 1, .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED, .src = SC_MEMORY_DEVICE);
+  CALL(&f, "cudaMemcpyAsync", .device = 1, .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED,
+       .src = SC_MEMORY_DEVICE);
   CALL(&f, "cudaDeviceSynchronize", .device = 2);
   ENDS_WITH(&f, .explicit_ = 1);
   feed_open(&f);
-  CALL(&f, "cudaMemcpyAsync", .device = 1, .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED, .src = SC_MEMORY_DEVICE);
+  CALL(&f, "cudaMemcpyAsync", .device = 1, .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED,
+       .src = SC_MEMORY_DEVICE);
   CALL(&f, "cudaDeviceSynchronize", .device = 2);
   CALL(&f, "cudaDeviceSynchronize", .device = 1);
   ENDS_WITH(&f, .explicit_ = 2, .read_backs = 1);
@@ -755,10 +779,12 @@ TEST(a_query_that_fails_is_failed)
 TEST(wait_is_time_inside_blocking_calls_without_gaps)
 {
   OPEN;
-  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE, .src = SC_MEMORY_DEVICE, .duration_ns = 1000);
+  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PAGEABLE,
+       .src = SC_MEMORY_DEVICE, .duration_ns = 1000);
   f.now_ns += 1000000;
   CALL(&f, "cudaStreamSynchronize", .stream = S1, .duration_ns = 200);
-  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED, .src = SC_MEMORY_DEVICE, .duration_ns = 70000);
+  CALL(&f, "cudaMemcpyAsync", .stream = S1, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED,
+       .src = SC_MEMORY_DEVICE, .duration_ns = 70000);
   CALL(&f, "cudaStreamSynchronize", .stream = S1, .duration_ns = 30);
   CALL(&f, "cudaEventQuery", .object = EVENT, .bytes = 3, .duration_ns = 5000);
   feed_end(&f);
@@ -845,7 +871,8 @@ TEST(copies_and_host_functions_without_a_blocking_call_raise_a_notice)
   }
   feed_end(&f);
   assert_int_equal(f.process->counts.syncs, 0);
-  assert_true(feed_warned(&f, "20 device-to-host copies and 20 host functions on thread 1002 (tf_XLA) without a blocking call"));
+  assert_true(feed_warned(
+      &f, "20 device-to-host copies and 20 host functions on thread 1002 (tf_XLA) without a blocking call"));
   feed_close(&f);
 }
 

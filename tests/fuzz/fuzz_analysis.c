@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fuzz target: the analysis engine. Each 64 bytes of the input are a record as a damaged open chunk could hold it; what must hold of
- * any findings is checked. */
+ * Fuzz target: the analysis engine. Each 64 bytes of the input are a record as a damaged open chunk could hold it; what
+ * must hold of any findings is checked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,32 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define must(truth) must_hold((truth), __LINE__)
 
 static const char *const names[] = {
-  "cudaStreamSynchronize_v3020", "cudaStreamSynchronize_ptsz_v7000", "cudaEventSynchronize", "cudaDeviceSynchronize_v3020", "cudaMemcpy_v3020",
-  "cudaMemcpy_ptds_v7000", "cudaMemcpyAsync_v3020", "cuMemcpyDtoHAsync_v2", "cudaMemset_v3020", "cudaMemsetAsync_v3020", "cudaStreamQuery_v3020",
-  "cudaEventQuery", "cudaFree_v3020", "cudaFreeHost_v3020", "cudaHostUnregister_v4000", "cudaFreeAsync_v11020", "cudaLaunchKernel_v7000",
-  "cudaGraphLaunch_v10000", "cudaLaunchHostFunc_v10000", "cudaMemPrefetchAsync_v8000", "cuModuleUnload", "cuMemcpy", "cuUnheardOf",
+    "cudaStreamSynchronize_v3020",
+    "cudaStreamSynchronize_ptsz_v7000",
+    "cudaEventSynchronize",
+    "cudaDeviceSynchronize_v3020",
+    "cudaMemcpy_v3020",
+    "cudaMemcpy_ptds_v7000",
+    "cudaMemcpyAsync_v3020",
+    "cuMemcpyDtoHAsync_v2",
+    "cudaMemset_v3020",
+    "cudaMemsetAsync_v3020",
+    "cudaStreamQuery_v3020",
+    "cudaEventQuery",
+    "cudaFree_v3020",
+    "cudaFreeHost_v3020",
+    "cudaHostUnregister_v4000",
+    "cudaFreeAsync_v11020",
+    "cudaLaunchKernel_v7000",
+    "cudaGraphLaunch_v10000",
+    "cudaLaunchHostFunc_v10000",
+    "cudaMemPrefetchAsync_v8000",
+    "cuModuleUnload",
+    "cuMemcpy",
+    "cuUnheardOf",
 };
-static const char *const texts[] = {"synccount", "run:masked:E=4:T=1", "forward", "layer:0", "expert:0", "any", "synccount.step", "a/b"};
+static const char *const texts[] = {"synccount", "run:masked:E=4:T=1", "forward", "layer:0", "expert:0",
+                                    "any",       "synccount.step",     "a/b"};
 
 static void must_hold(bool truth, int line)
 {
@@ -68,7 +88,8 @@ static void check(const struct sc_process *process, size_t records)
   must(classes == process->counts.syncs && classes <= records);
   must(process->counts.read_backs + process->counts.blocking_uploads <= process->counts.syncs);
   must(process->counts.idle_syncs <= process->counts.syncs);
-  must(process->counts.uncertain <= records && process->counts.failed <= records && process->counts.poll_waits <= records);
+  must(process->counts.uncertain <= records && process->counts.failed <= records &&
+       process->counts.poll_waits <= records);
   for (size_t i = 0; i < process->thread_count; ++i)
     of_threads += process->threads[i].syncs;
   must(of_threads == process->counts.syncs);
