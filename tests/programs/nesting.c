@@ -7,7 +7,10 @@
  * NESTING_OUTPUT names the file that gets the result, one line each:
  *   calls RUNTIME DRIVER NESTED     how many callbacks were seen
  *   counted RUNTIME-CALL DRIVER-CALL N    a driver call that the tracer would count: wrong
- *   followed RUNTIME-CALL DRIVER-CALL N   one it follows for memory kinds and captures only */
+ *   followed RUNTIME-CALL DRIVER-CALL N   one it follows for memory kinds and captures only
+ *   uneven RUNTIME-CALL LAUNCHES N  a successful launch that made not one driver launch but LAUNCHES: the tracer, which
+ *                                   counts those of the driver alone, would be wrong
+ *   launches N                      successful runtime launches that made exactly one */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,13 +28,13 @@
 
 struct pair {
   char runtime[96], driver[96];
-  bool followed;
+  enum pair_kind { COUNTED, FOLLOWED, UNEVEN } kind;
   unsigned long long count;
 };
 
 static struct {
   CUpti_SubscriberHandle subscriber;
-  atomic_ullong runtime, driver, nested;
+  atomic_ullong runtime, driver, nested, launches;
   pthread_mutex_t lock;
   struct pair pairs[PAIRS_MAX]; /* under lock */
   size_t pair_count;
@@ -41,7 +44,12 @@ static _Thread_local struct {
   CUpti_CallbackDomain domain;
   const char *name; /* CUPTI's own, valid for ever */
 } stack[DEPTH_MAX];
-static _Thread_local unsigned depth;
+static _Thread_local unsigned depth, driver_launches; /* the latter in the outermost call */
+
+static bool is_launch(const char *name) {
+  enum sc_op op = sc_call_op(name);
+  return op == SC_OP_LAUNCH || op == SC_OP_GRAPH_LAUNCH;
+}
 
 /* As src/tracer has it: recorded, asked or counted; followed; or not watched at all. */
 static bool is_counted(enum sc_op op) {
@@ -50,7 +58,7 @@ static bool is_counted(enum sc_op op) {
 }
 static bool is_watched(enum sc_op op) { return op != SC_OP_NONE && op != SC_OP_IGNORED; }
 
-static void add_pair(const char *runtime, const char *driver, bool followed) {
+static void add_pair(const char *runtime, const char *driver, enum pair_kind kind) {
   pthread_mutex_lock(&state.lock);
   size_t i = 0;
   while (i < state.pair_count &&
@@ -60,7 +68,7 @@ static void add_pair(const char *runtime, const char *driver, bool followed) {
     struct pair *pair = &state.pairs[state.pair_count++];
     snprintf(pair->runtime, sizeof pair->runtime, "%s", runtime);
     snprintf(pair->driver, sizeof pair->driver, "%s", driver);
-    pair->followed = followed;
+    pair->kind = kind;
   }
   if (i < PAIRS_MAX)
     state.pairs[i].count++;
@@ -78,13 +86,31 @@ static void enter(CUpti_CallbackDomain domain, const char *name) {
     for (unsigned i = 0; i < depth; i++)
       inside_watched = inside_watched || is_watched(sc_call_op(stack[i].name));
     if (!inside_watched && is_watched(op))
-      add_pair(stack[0].name, name, !is_counted(op));
+      add_pair(stack[0].name, name, is_counted(op) ? COUNTED : FOLLOWED);
   }
+  if (depth == 0)
+    driver_launches = 0;
+  driver_launches += !runtime && is_launch(name);
   if (depth < DEPTH_MAX) {
     stack[depth].domain = domain;
     stack[depth].name = name;
   }
   depth++;
+}
+
+static void leave(CUpti_CallbackDomain domain, const CUpti_CallbackData *call) {
+  if (depth == 0 || --depth > 0 || domain != CUPTI_CB_DOMAIN_RUNTIME_API || !is_launch(call->functionName))
+    return;
+  char count[16];
+  int status = 0;
+  memcpy(&status, call->functionReturnValue, sizeof status);
+  if (status != 0)
+    return;
+  snprintf(count, sizeof count, "%u", driver_launches);
+  if (driver_launches == 1)
+    atomic_fetch_add_explicit(&state.launches, 1, memory_order_relaxed);
+  else
+    add_pair(call->functionName, count, UNEVEN);
 }
 
 static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data) {
@@ -94,8 +120,8 @@ static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_Cal
   const CUpti_CallbackData *call = data;
   if (call->callbackSite == CUPTI_API_ENTER)
     enter(domain, call->functionName);
-  else if (depth > 0)
-    depth--;
+  else
+    leave(domain, call);
 }
 
 static void write_result(void) {
@@ -105,10 +131,12 @@ static void write_result(void) {
     return;
   fprintf(file, "calls %llu %llu %llu\n", atomic_load(&state.runtime), atomic_load(&state.driver),
           atomic_load(&state.nested));
+  fprintf(file, "launches %llu\n", atomic_load(&state.launches));
   pthread_mutex_lock(&state.lock);
+  static const char *const kinds[] = { "counted", "followed", "uneven" };
   for (size_t i = 0; i < state.pair_count; i++)
-    fprintf(file, "%s %s %s %llu\n", state.pairs[i].followed ? "followed" : "counted", state.pairs[i].runtime,
-            state.pairs[i].driver, state.pairs[i].count);
+    fprintf(file, "%s %s %s %llu\n", kinds[state.pairs[i].kind], state.pairs[i].runtime, state.pairs[i].driver,
+            state.pairs[i].count);
   pthread_mutex_unlock(&state.lock);
   fclose(file);
 }

@@ -185,9 +185,10 @@ static void test_errno_is_kept(void **state) {
 static void test_launches_are_counted_before_the_next_record(void **state) {
   (void)state;
   for (int i = 0; i < 3; i++)
-    RUNTIME(cudaLaunchKernel_v7000, 0, .stream = STREAM);
-  RUNTIME(cudaGraphLaunch_v10000, 0, .stream = STREAM);
-  RUNTIME(cudaLaunchKernel_v7000, cudaErrorInvalidConfiguration, .stream = STREAM); /* gave the device nothing */
+    DRIVER(cuLaunchKernel, 0, .hStream = STREAM);
+  DRIVER(cuGraphLaunch, 0, .hStream = STREAM);
+  DRIVER(cuLaunchKernel, CUDA_ERROR_INVALID_VALUE, .hStream = STREAM); /* gave the device nothing */
+  RUNTIME(cudaLaunchKernel_v7000, 0, .stream = STREAM); /* is counted by the driver call that it makes */
   RUNTIME(cudaMemcpyAsync_v3020, 0, .dst = device, .src = pageable, .count = 4, .kind = cudaMemcpyHostToDevice,
           .stream = STREAM);
   RUNTIME(cudaStreamSynchronize_v3020, 0, .stream = STREAM);
@@ -223,7 +224,7 @@ static void test_poll_ends_at_another_object_call_or_launch(void **state) {
   (void)state;
   RUNTIME(cudaStreamQuery_v3020, cudaErrorNotReady, .stream = STREAM);
   RUNTIME(cudaStreamQuery_v3020, cudaErrorNotReady, .stream = OTHER);
-  RUNTIME(cudaLaunchKernel_v7000, 0, .stream = STREAM);
+  DRIVER(cuLaunchKernel, 0, .hStream = STREAM);
   RUNTIME(cudaStreamQuery_v3020, cudaErrorNotReady, .stream = OTHER);
   DRIVER(cuStreamQuery, 600, .hStream = OTHER); /* another function */
   const struct harness_records *records = harness_read();
@@ -526,11 +527,11 @@ static void test_capture_is_joined_by_events(void **state) {
 
 static void test_captured_launches_are_no_submissions(void **state) {
   (void)state;
-  cudaLaunchConfig_t config = { .stream = STREAM };
+  CUlaunchConfig config = { .hStream = STREAM };
   capture_begin(STREAM);
-  RUNTIME(cudaLaunchKernel_v7000, 0, .stream = STREAM);
-  RUNTIME(cudaLaunchKernelExC_v11060, 0, .config = &config);
-  RUNTIME(cudaLaunchKernel_v7000, 0, .stream = OTHER);
+  DRIVER(cuLaunchKernel, 0, .hStream = STREAM);
+  DRIVER(cuLaunchKernelEx, 0, .config = &config);
+  DRIVER(cuLaunchKernel, 0, .hStream = OTHER);
   capture_end(STREAM, 0);
   RUNTIME(cudaStreamSynchronize_v3020, 0, .stream = STREAM);
   assert_int_equal(harness_one().head.launches, 1);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-describe() { echo "no runtime call that is not watched contains a driver call that is counted"; }
+describe() { echo "no runtime call that is not watched contains a driver call that is counted; a runtime launch is one driver launch"; }
 
 # nested NAME COMMAND...: the command with every callback of both domains enabled, without the tracer.
 nested() {
@@ -18,8 +18,12 @@ nested() {
     fail "$name" "too few calls were seen to tell: $(head -n 1 "$result")"
   elif [ "$counted" -gt 0 ]; then
     fail "$name" "$(grep '^counted ' "$result" | awk '{ print $2 " contains " $3 " (" $4 " times)" }' | tr '\n' ';')"
+  elif grep -q '^uneven ' "$result"; then
+    fail "$name" "$(grep '^uneven ' "$result" | awk '{ print $2 " made " $3 " driver launches (" $4 " times)" }' | tr '\n' ';')"
+  elif ! grep -q '^launches [1-9]' "$result"; then
+    fail "$name" "no runtime launch was seen"
   else
-    calls=$(awk '$1 == "calls" { print $2 " runtime calls, " $4 " driver calls inside them" }' "$result")
+    calls=$(awk '$1 == "calls" { print $2 " runtime calls, " $4 " driver calls inside them" } $1 == "launches" { print ", " $2 " launches" }' "$result" | tr -d '\n')
     pass "$name" "$calls${followed:+; followed only: $followed}"
   fi
 }
