@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 probe() {
+# The shell that plays the probe here has leaks of its own.
+ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+export ASAN_OPTIONS
   { echo '#!/bin/sh'; cat; } >probe
   chmod +x probe
 }
@@ -15,10 +18,10 @@ has err "cudaMalloc: out of memory: use a smaller shape"
 has err "exit status 3"
 
 probe <<'P'
-kill -SEGV $$
+kill -KILL $$
 P
 expect 3 "$synccount" $small --experts 4
-has err "signal 11"
+has err "signal 9"
 
 probe <<'P'
 exit 0

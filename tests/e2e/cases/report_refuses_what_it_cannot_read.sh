@@ -37,6 +37,6 @@ has err "counts.json"
 rm -rf bad && cp -r kept bad
 trace=$(ls bad/*.sctrace)
 head -c 10000 "$trace" >cut && mv cut "$trace"
-expect 3 "$synccount" report bad
+expect 3 "$synccount" report bad --format json # whose lines are not wrapped
 has out "the trace is damaged"
 has out "cut off"
