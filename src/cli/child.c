@@ -225,17 +225,17 @@ static enum sc_status attend(struct running *running, struct output *output, str
   return SC_OK;
 }
 
-/* What is still in the pipe after the child's end. */
+/* What is still in the pipe, or not yet taken, after the child's end. */
 static void drain(struct running *running, struct output *output)
 {
   char bytes[4096];
   ssize_t got;
-  if (running->output < 0)
-    return;
-  fcntl(running->output, F_SETFL, O_NONBLOCK);
-  while ((got = read(running->output, bytes, sizeof bytes)) > 0)
-    take_output(output, bytes, (size_t)got);
-  if (output->piece.len)
+  if (running->output >= 0) {
+    fcntl(running->output, F_SETFL, O_NONBLOCK);
+    while ((got = read(running->output, bytes, sizeof bytes)) > 0)
+      take_output(output, bytes, (size_t)got);
+  }
+  if (output->piece.len) /* a last line without its end */
     take_line(output);
 }
 
