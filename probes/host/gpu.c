@@ -64,12 +64,15 @@ static enum sc_status load_kernels(struct sc_gpu *gpu, struct sc_error *err)
 enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, struct sc_error *err)
 {
   int count = 0;
+  char bus[64];
   SC_CUDA(cudaGetDeviceCount(&count));
   if (ordinal >= count)
     return sc_error_set(err, SC_ERR_DEVICE,
                         "there is no CUDA device %d: %d found, numbered from 0; choose another --device", ordinal,
                         count);
   gpu->ordinal = ordinal;
+  SC_CUDA(cudaDeviceGetPCIBusId(bus, sizeof bus, ordinal));
+  gpu->sm_clock_mhz = sc_gpu_sm_clock_mhz(bus);
   SC_CUDA(cudaSetDevice(ordinal));
   SC_CUDA(cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking));
   SC_TRY(load_kernels(gpu, err));
@@ -201,7 +204,8 @@ static enum sc_status describe(json_t *out, const struct sc_gpu *gpu, struct sc_
                       json_boolean(strstr(prop.name, " MIG ") != NULL)); /* the runtime names an instance so */
   put_attribute(out, "multiprocessors", gpu, cudaDevAttrMultiProcessorCount);
   put_attribute(out, "l2_bytes", gpu, cudaDevAttrL2CacheSize);
-  put_attribute(out, "sm_clock_khz", gpu, cudaDevAttrClockRate);
+  json_object_set_new(out, "sm_clock_khz", gpu->sm_clock_mhz ? json_integer((json_int_t)gpu->sm_clock_mhz * 1000) : json_null());
+  put_attribute(out, "sm_clock_max_khz", gpu, cudaDevAttrClockRate);
   return SC_OK;
 }
 

@@ -57,6 +57,7 @@ struct sc_gpu {
   void *workspace; /* cuBLAS's own, so that it never allocates inside a forward */
   cudaLibrary_t library;
   cudaKernel_t kernels[SC_K_COUNT];
+  unsigned sm_clock_mhz; /* when opened, before any work; 0: not known */
   nvtxDomainHandle_t domain;
   bool ranges; /* false: push and pop do nothing (the controls are no variant) */
 };
@@ -87,6 +88,8 @@ enum sc_status sc_gpu_blas_failed(struct sc_error *err, cublasStatus_t code, con
 /* Opens device `ordinal`. *gpu is zeroed by the caller; sc_gpu_close takes a half-opened one too. */
 enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, struct sc_error *err) SC_NODISCARD;
 void sc_gpu_close(struct sc_gpu *gpu);
+/* The SM clock now, in MHz, of the device with this PCI bus id; 0 when it cannot be told (no NVML, or it refuses). clock.c */
+unsigned sc_gpu_sm_clock_mhz(const char *pci_bus_id);
 
 enum sc_status sc_gpu_launch(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads,
                              void **args, struct sc_error *err) SC_NODISCARD;

@@ -161,6 +161,7 @@ void document_device(const struct document *document, struct document_device *ou
       {"runtime_version", &out->runtime_version},
       {"cublas_version", &out->cublas_version},
       {"sm_clock_khz", &out->sm_clock_khz},
+      {"sm_clock_max_khz", &out->sm_clock_max_khz},
   };
   for (size_t i = 0; i < SC_COUNTOF(numbers); ++i) {
     if (!get_u64(device, numbers[i].key, INT64_MAX, numbers[i].out))

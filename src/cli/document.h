@@ -19,7 +19,7 @@ const char *document_error(const struct document *document);
 /* What the probe said of the device. Texts are NULL and numbers 0 when absent; valid as long as the document. */
 struct document_device {
   const char *name, *compute_capability, *pci_bus_id, *schedule_flag;
-  uint64_t total_memory_bytes, multiprocessors, l2_bytes, driver_version, runtime_version, cublas_version, sm_clock_khz;
+  uint64_t total_memory_bytes, multiprocessors, l2_bytes, driver_version, runtime_version, cublas_version, sm_clock_khz, sm_clock_max_khz;
   bool has_ordinal, has_integrated, integrated, has_mig, mig;
   uint64_t ordinal;
 };

@@ -149,6 +149,10 @@ static bool gpu_conditions(struct sc_findings *f, const struct sc_host *host, co
     snprintf(line, sizeof line, "SM clock before the run: %.0f MHz", (double)device->sm_clock_khz / 1e3);
     ok = ok && sc_findings_number(f, "conditions", "sm_clock_before", (double)device->sm_clock_khz * 1e3, line);
   }
+  if (device->sm_clock_max_khz) {
+    snprintf(line, sizeof line, "SM clock at most: %.0f MHz", (double)device->sm_clock_max_khz / 1e3);
+    ok = ok && sc_findings_number(f, "device", "sm_clock_max", (double)device->sm_clock_max_khz * 1e3, line);
+  }
   return ok;
 }
 
