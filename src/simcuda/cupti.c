@@ -97,6 +97,7 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc ca
   return note(subscribe(handle, callback, userdata, NULL, &holder));
 }
 
+#ifdef CUpti_SubscriberParams_STRUCT_SIZE /* from CUDA 13 on */
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc callback, void *userdata,
                               CUpti_SubscriberParams *params)
 {
@@ -111,6 +112,7 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc
   }
   return note(result);
 }
+#endif
 
 static bool ours(CUpti_SubscriberHandle handle) { return handle == &subscriber && atomic_load(&subscribed); }
 

@@ -148,7 +148,20 @@ SIMCUDA_EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, s
 
 /* ---- libraries ---- */
 
-RUNTIME(cudaLibraryLoadData, v12060,
+/* CUPTI knows the runtime's library calls from CUDA 12.9 on; before, the driver calls inside them are the outermost. */
+#if CUDART_VERSION >= 12090
+#define LIBRARY(fn, decl, args, work) RUNTIME(fn, v12060, decl, args, work)
+#else
+#define LIBRARY(fn, decl, args, work)                 \
+  SIMCUDA_EXPORT cudaError_t fn decl;                 \
+  cudaError_t fn decl                                 \
+  {                                                   \
+    int bound = rt_bind();                            \
+    return rt_note(bound != 0 ? bound : (int)(work)); \
+  }
+#endif
+
+LIBRARY(cudaLibraryLoadData,
         (cudaLibrary_t * library, const void *code, enum cudaJitOption *jitOptions, void **jitOptionsValues,
          unsigned numJitOptions, enum cudaLibraryOption *libraryOptions, void **libraryOptionValues,
          unsigned numLibraryOptions),
@@ -157,10 +170,10 @@ RUNTIME(cudaLibraryLoadData, v12060,
         cuLibraryLoadData((CUlibrary *)library, code, (CUjit_option *)(void *)jitOptions, jitOptionsValues,
                           numJitOptions, (CUlibraryOption *)(void *)libraryOptions, libraryOptionValues,
                           numLibraryOptions))
-RUNTIME(cudaLibraryUnload, v12060, (cudaLibrary_t library), (library), cuLibraryUnload((CUlibrary)library))
-RUNTIME(cudaLibraryGetKernel, v12060, (cudaKernel_t * pKernel, cudaLibrary_t library, const char *name),
+LIBRARY(cudaLibraryUnload, (cudaLibrary_t library), (library), cuLibraryUnload((CUlibrary)library))
+LIBRARY(cudaLibraryGetKernel, (cudaKernel_t * pKernel, cudaLibrary_t library, const char *name),
         (pKernel, library, name), cuLibraryGetKernel((CUkernel *)pKernel, (CUlibrary)library, name))
-RUNTIME(cudaLibraryGetGlobal, v12060, (void **dptr, size_t *bytes, cudaLibrary_t library, const char *name),
+LIBRARY(cudaLibraryGetGlobal, (void **dptr, size_t *bytes, cudaLibrary_t library, const char *name),
         (dptr, bytes, library, name), cuLibraryGetGlobal((CUdeviceptr *)(void *)dptr, bytes, (CUlibrary)library, name))
 
 static int kernel_of_stub(void **kernel, const void *function)

@@ -760,12 +760,18 @@ static void async_from_symbol_pageable(struct fixture *f) {
 
 static void batch_of_one(struct fixture *f, void *to) {
   void *destinations[] = { to };
-  const void *sources[] = { f->device };
   size_t sizes[] = { SMALL }, first[] = { 0 };
   struct cudaMemcpyAttributes attributes[] = { { .srcAccessOrder = cudaMemcpySrcAccessOrderStream } };
   NEEDS(cudaMemcpyBatchAsync);
   BEGIN();
+#if CUDART_VERSION >= 13000
+  const void *sources[] = { f->device };
   OR_SKIP(cudaMemcpyBatchAsync(destinations, sources, sizes, 1, attributes, first, 1, f->stream));
+#else
+  void *sources[] = { f->device };
+  size_t failed;
+  OR_SKIP(cudaMemcpyBatchAsync(destinations, sources, sizes, 1, attributes, first, 1, &failed, f->stream));
+#endif
   FINISH();
 }
 
@@ -989,8 +995,12 @@ static void prefetch(struct fixture *f) {
   NEEDS(cudaMemPrefetchAsync);
   OK(cudaMallocManaged(&managed, BLOCK, cudaMemAttachGlobal));
   BEGIN();
+#if CUDART_VERSION >= 13000
   OR_SKIP(cudaMemPrefetchAsync(managed, BLOCK, (struct cudaMemLocation){ .type = cudaMemLocationTypeDevice, .id = 0 },
                                0, f->stream));
+#else
+  OR_SKIP(cudaMemPrefetchAsync(managed, BLOCK, 0, f->stream));
+#endif
   FINISH();
   if (managed != NULL)
     cudaFree(managed);

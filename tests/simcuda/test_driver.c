@@ -102,7 +102,11 @@ static void contexts_are_stacked_and_keep_their_streams_apart(void **state)
 
   (void)state;
   OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+#if CUDA_VERSION >= 13000
   OK(cuCtxCreate(&second, NULL, 0, device));
+#else
+  OK(cuCtxCreate(&second, 0, device));
+#endif
   OK(cuCtxGetCurrent(&current));
   assert_ptr_equal(current, second);
   OK(cuStreamCreate(&second_stream, CU_STREAM_DEFAULT));

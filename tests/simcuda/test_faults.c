@@ -85,6 +85,9 @@ static int lost_after_two(void)
 static int slot_is_taken(void)
 {
   CUpti_SubscriberHandle subscriber;
+
+  WANT(cuptiSubscribe(&subscriber, (CUpti_CallbackFunc)1, NULL) == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+#ifdef CUpti_SubscriberParams_STRUCT_SIZE /* from CUDA 13 on the holder can be asked for */
   char holder[64] = "";
   CUpti_SubscriberParams params = {.structSize = CUpti_SubscriberParams_STRUCT_SIZE,
                                    .oldSubscriberName = holder,
@@ -93,6 +96,7 @@ static int slot_is_taken(void)
   WANT(cuptiSubscribe_v2(&subscriber, (CUpti_CallbackFunc)1, NULL, &params) ==
        CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
   WANT(strcmp(holder, "Nsight Systems") == 0);
+#endif
   return 0;
 }
 

@@ -175,14 +175,21 @@ static void a_batch_copies_each_of_its_pieces(void **state)
   (void)state;
   OK(cudaStreamCreate(&stream));
   OK(cudaMalloc((void **)&device, 8));
+#if CUDART_VERSION >= 13000
   void *const up[2] = {device + 1, device};
   const void *const from[2] = {host, host + 1};
-  OK(cudaMemcpyBatchAsync(up, from, sizes, 2, &attributes, &index, 1, stream));
+#define BATCH(stream) cudaMemcpyBatchAsync(up, from, sizes, 2, &attributes, &index, 1, stream)
+#else
+  void *up[2] = {device + 1, device}, *from[2] = {host, host + 1};
+  size_t failed;
+#define BATCH(stream) cudaMemcpyBatchAsync(up, from, sizes, 2, &attributes, &index, 1, &failed, stream)
+#endif
+  OK(BATCH(stream));
   OK(cudaStreamSynchronize(stream));
   OK(cudaMemcpy(back, device, 8, cudaMemcpyDeviceToHost));
   assert_int_equal(back[0], 4);
   assert_int_equal(back[1], 3);
-  FAILS(cudaMemcpyBatchAsync(up, from, sizes, 2, &attributes, &index, 1, NULL), cudaErrorInvalidValue);
+  FAILS(BATCH(NULL), cudaErrorInvalidValue);
   cudaGetLastError();
   OK(cudaFree(device));
   OK(cudaStreamDestroy(stream));
