@@ -31,14 +31,9 @@ uint64_t sc_arguments_stream(const struct sc_watch *watch, const void *params) {
     return 0;
   if (layout->stream.size != 0)
     return normalise(sc_field_read(params, layout->stream), watch->per_thread);
-  if (layout->form == SC_FORM_RUNTIME_CONFIG || layout->form == SC_FORM_DRIVER_CONFIG) {
-    const void *config = sc_field_pointer(params, layout->block);
-    if (config == NULL)
-      return 0;
-    return normalise(layout->form == SC_FORM_RUNTIME_CONFIG
-                         ? (uint64_t)(uintptr_t)((const cudaLaunchConfig_t *)config)->stream
-                         : (uint64_t)(uintptr_t)((const CUlaunchConfig *)config)->hStream,
-                     watch->per_thread);
+  if (layout->form == SC_FORM_DRIVER_CONFIG) {
+    const CUlaunchConfig *config = sc_field_pointer(params, layout->block);
+    return config == NULL ? 0 : normalise((uint64_t)(uintptr_t)config->hStream, watch->per_thread);
   }
   return runs_on_a_stream(watch) ? normalise(0, watch->per_thread) : 0;
 }

@@ -257,7 +257,6 @@ SAME(prefetch_v12020, cudaMemPrefetchAsync_v2_v12020, stream);
 #define RT_CAPTURE_END(c) RT(c, .role = SC_ROLE_CAPTURE_END, .stream = IN(c, stream))
 #define RT_EVENT_RECORD(c) RT(c, .role = SC_ROLE_EVENT_RECORD, .object = IN(c, event), .stream = IN(c, stream))
 #define RT_STREAM_WAIT(c) RT(c, .role = SC_ROLE_STREAM_WAIT, .object = IN(c, event), .stream = IN(c, stream))
-#define RT_LAUNCH_CONFIG(c) RT(c, .form = SC_FORM_RUNTIME_CONFIG, .block = IN(c, config))
 #define RT_MALLOC_ASYNC(c)                                                                                             \
   RT(c, .role = SC_ROLE_ALLOC_ASYNC, .out = IN(c, devPtr), .bytes = IN(c, size), .stream = IN(c, hStream))
 #define RT_MALLOC_FROM_POOL(c)                                                                                         \
@@ -403,11 +402,6 @@ static const struct sc_layout layouts[] = {
   RT_BATCH_SIZES(cudaMemDiscardBatchAsync_ptsz_v13000, discard_batch),
   RT_STREAM(cudaLaunchHostFunc_v10000), RT_STREAM(cudaLaunchHostFunc_ptsz_v10000),
   RT_STREAM(cudaStreamAddCallback_v5000), RT_STREAM(cudaStreamAddCallback_ptsz_v7000),
-  /* runtime: launches (the stream tells whether it was captured) */
-  RT_STREAM(cudaLaunchKernel_v7000), RT_STREAM(cudaLaunchKernel_ptsz_v7000),
-  RT_STREAM(cudaLaunchCooperativeKernel_v9000), RT_STREAM(cudaLaunchCooperativeKernel_ptsz_v9000),
-  RT_LAUNCH_CONFIG(cudaLaunchKernelExC_v11060), RT_LAUNCH_CONFIG(cudaLaunchKernelExC_ptsz_v11060),
-  RT_STREAM(cudaGraphLaunch_v10000), RT_STREAM(cudaGraphLaunch_ptsz_v10000),
   /* runtime: memory comes and goes */
   RT(cudaMalloc_v3020, .role = SC_ROLE_ALLOC_DEVICE, .out = IN(cudaMalloc_v3020, devPtr),
      .bytes = IN(cudaMalloc_v3020, size)),
@@ -523,7 +517,7 @@ static const struct sc_layout layouts[] = {
   DR_BATCH_SIZES(cuMemDiscardBatchAsync, discard_batch), DR_BATCH_SIZES(cuMemDiscardBatchAsync_ptsz, discard_batch),
   DR_STREAM(cuLaunchHostFunc), DR_STREAM(cuLaunchHostFunc_ptsz), DR_STREAM(cuStreamAddCallback),
   DR_STREAM(cuStreamAddCallback_ptsz),
-  /* driver: launches */
+  /* driver: launches, the runtime's too (the stream tells whether it was captured) */
   DR_STREAM(cuLaunchKernel), DR_STREAM(cuLaunchKernel_ptsz), DR_STREAM(cuLaunchCooperativeKernel),
   DR_STREAM(cuLaunchCooperativeKernel_ptsz),
   DR_LAUNCH_CONFIG(cuLaunchKernelEx), DR_LAUNCH_CONFIG(cuLaunchKernelEx_ptsz), DR_STREAM(cuLaunchGridAsync),

@@ -27,7 +27,6 @@ enum sc_form { /* how dst, src and bytes are found */
   SC_FORM_DRIVER_3D_BATCH,  /* the same of CUDA_MEMCPY3D_BATCH_OP */
   SC_FORM_PITCHED,         /* memset: struct cudaPitchedPtr at dst, struct cudaExtent at bytes */
   SC_FORM_BATCH_SIZES,     /* prefetch and discard: bytes is an array of `rows` elements */
-  SC_FORM_RUNTIME_CONFIG,  /* launch: `block` points to cudaLaunchConfig_t */
   SC_FORM_DRIVER_CONFIG,   /* launch: `block` points to CUlaunchConfig */
 };
 
