@@ -5,34 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-bool sc_ruler_from_samples(struct sc_ruler_row *row, const char *method, double *samples_us, const size_t *block_sizes,
-                           size_t blocks)
-{
-  size_t count = 0;
-  *row = (struct sc_ruler_row){.method = sc_strdup(method), .blocks = blocks};
-  if (blocks)
-    row->block_means_us = sc_calloc_array(blocks, sizeof *row->block_means_us);
-  if (!row->method || (blocks && !row->block_means_us)) {
-    free(row->method);
-    free(row->block_means_us);
-    *row = (struct sc_ruler_row){0};
-    return false;
-  }
-  for (size_t i = 0; i < blocks; ++i) {
-    row->block_means_us[i] = sc_stats_mean(samples_us + count, block_sizes[i]);
-    count += block_sizes[i];
-  }
-  row->samples = count;
-  row->mean_us = sc_stats_mean(samples_us, count);
-  sc_stats_sort(samples_us, count);
-  row->min_us = sc_stats_quantile(samples_us, count, 0);
-  row->p10_us = sc_stats_quantile(samples_us, count, 0.10);
-  row->p50_us = sc_stats_quantile(samples_us, count, 0.50);
-  row->p90_us = sc_stats_quantile(samples_us, count, 0.90);
-  row->p99_us = sc_stats_quantile(samples_us, count, 0.99);
-  return true;
-}
-
 struct price { /* of one round trip */
   double low_us, mean_us, high_us;
   uint64_t blocks;
@@ -58,6 +30,34 @@ static struct price price_of(const struct sc_ruler_row *row)
   if (price.blocks)
     price.mean_us = sum / (double)price.blocks;
   return price;
+}
+
+bool sc_ruler_from_samples(struct sc_ruler_row *row, const char *method, double *samples_us, const size_t *block_sizes,
+                           size_t blocks)
+{
+  size_t count = 0;
+  *row = (struct sc_ruler_row){.method = sc_strdup(method), .blocks = blocks};
+  if (blocks)
+    row->block_means_us = sc_calloc_array(blocks, sizeof *row->block_means_us);
+  if (!row->method || (blocks && !row->block_means_us)) {
+    free(row->method);
+    free(row->block_means_us);
+    *row = (struct sc_ruler_row){0};
+    return false;
+  }
+  for (size_t i = 0; i < blocks; ++i) {
+    row->block_means_us[i] = sc_stats_mean(samples_us + count, block_sizes[i]);
+    count += block_sizes[i];
+  }
+  row->samples = count;
+  row->mean_us = price_of(row).mean_us;
+  sc_stats_sort(samples_us, count);
+  row->min_us = sc_stats_quantile(samples_us, count, 0);
+  row->p10_us = sc_stats_quantile(samples_us, count, 0.10);
+  row->p50_us = sc_stats_quantile(samples_us, count, 0.50);
+  row->p90_us = sc_stats_quantile(samples_us, count, 0.90);
+  row->p99_us = sc_stats_quantile(samples_us, count, 0.99);
+  return true;
 }
 
 bool sc_runs_floor(struct sc_findings *findings)
