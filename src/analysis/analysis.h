@@ -15,12 +15,14 @@ struct sc_analysis_options {
  * Traces (sc_analysis_read) and importers (sc_analysis_record, ...) use the same engine. Memory grows with the number
  * of threads and, up to a limit, of range paths; not with the number of records. */
 struct sc_analysis;
+/* options may be NULL: the defaults. The caller frees it. NULL: out of memory. */
 struct sc_analysis *sc_analysis_new(const struct sc_analysis_options *options) SC_NODISCARD;
 void sc_analysis_free(struct sc_analysis *analysis); /* accepts NULL */
 
 /* A thread's state. It belongs to the analysis. serial tells threads apart (tids are reused). NULL: out of memory. */
 struct sc_analysis_thread;
 struct sc_analysis_thread *sc_analysis_thread(struct sc_analysis *analysis, uint64_t serial, uint32_t tid) SC_NODISCARD;
+/* Copies the name; a later one replaces it. False: out of memory. */
 bool sc_analysis_thread_name(struct sc_analysis_thread *thread, const char *name, size_t length);
 
 /* What importers define before they use it in a record: a call's id (op SC_OP_NONE: asked by name) and a string's id.
@@ -56,20 +58,23 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
  * by_expert, exact. run's shape and hit must be set. SC_ERR_MEASURE if there is no such range, no forward in it, or
  * records were lost. */
 enum sc_status sc_runs_count(struct sc_run *run, const struct sc_process *process, struct sc_error *err) SC_NODISCARD;
-/* How many range paths a traced probe makes for these runs: what max_ranges has to be at least (a 48-layer model with
- * 128 experts needs more than the default). */
+/* The max_ranges that keeps all range paths of a traced probe apart: those of these runs, and never less than the
+ * default (a 48-layer model with 128 experts needs more). */
 size_t sc_runs_range_paths(const struct sc_run *runs, size_t count);
 /* expected_per_layer and bound_per_layer from variant, experts, hit. */
 void sc_runs_expect(struct sc_run *run);
-/* Floors of every run from the ruler row "launch+readback" (block means), and from findings->assumed_us. */
+/* Floors of every run, in microseconds, from the ruler row "launch+readback" (block means), and from
+ * findings->assumed_us. NaN without a ruler or a count. False: out of memory. */
 bool sc_runs_floor(struct sc_findings *findings);
-/* The law of each variant over its expert counts; replaces findings->laws. */
+/* The law of each counted variant over its expert counts; replaces findings->laws. False: out of memory. */
 bool sc_runs_laws(struct sc_findings *findings);
-/* Ruler row from samples in time order, cut into `blocks` blocks whose sizes are given. samples_us is sorted in place
- * at the end. */
+/* Ruler row from samples in time order, cut into `blocks` blocks whose sizes are given; its mean is that of the block
+ * means, as the floor's. samples_us stays the caller's and is sorted in place at the end. False: out of memory, *row is
+ * then empty. */
 bool sc_ruler_from_samples(struct sc_ruler_row *row, const char *method, double *samples_us, const size_t *block_sizes,
                            size_t blocks);
-/* Marginal cost from control points: pairs (syncs per forward, forward time of each repeat). NaNs if n < 3. */
+/* Marginal cost, in microseconds a sync, from control points: pairs (syncs per forward, forward time of each repeat).
+ * NaNs if n < 3 or all syncs are equal. */
 void sc_marginal_fit(struct sc_marginal *marginal, const double *syncs, const double *forward_us, size_t n);
 
 #endif

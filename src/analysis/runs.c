@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The MoE runs of the main command: what was expected, what the range tree of a traced probe says, and the laws. */
-#include "analysis/analysis.h"
+#include "analysis/internal.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -58,7 +58,7 @@ size_t sc_runs_range_paths(const struct sc_run *runs, size_t count)
     size_t per_layer = 1 + 4 * (size_t)runs[i].experts + 8;
     paths += 2 + (size_t)runs[i].layers * per_layer;
   }
-  return paths;
+  return paths > SC_RANGES_DEFAULT ? paths : SC_RANGES_DEFAULT;
 }
 
 /* ---- the count ------------------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ static enum sc_status find_forward(const struct sc_run *run, const struct sc_pro
                         name);
   struct span span = span_of(process, range);
   for (const struct sc_range_findings *below = span.first; below < span.end; ++below) {
-    if (strcmp(below->name, "(other ranges)") == 0 && *below->domain == '\0')
+    if (strcmp(below->name, SC_RANGES_OTHER) == 0 && *below->domain == '\0')
       return sc_error_set(
           err, SC_ERR_MEASURE,
           "range \"%s\" holds more range paths than were kept apart: read the trace with a higher limit of ranges",

@@ -226,8 +226,7 @@ static enum sc_status read_traces(const char *path, const json_t *root, const st
                                   struct sc_findings *traced, struct sc_error *err)
 {
   const json_t *traces = json_object_get(root, "traces"), *item;
-  const size_t paths = sc_runs_range_paths(findings->runs, findings->run_count);
-  const struct sc_analysis_options options = {.max_ranges = paths > 4096 ? paths : 0};
+  const struct sc_analysis_options options = {.max_ranges = sc_runs_range_paths(findings->runs, findings->run_count)};
   size_t i;
   enum sc_status status = json_is_array(traces) ? SC_OK : malformed(path, "'traces' is no list", err);
   json_array_foreach(traces, i, item)

@@ -97,7 +97,7 @@ const struct sc_api *sc_reader_api(const struct sc_reader *reader, uint32_t id);
  * after the first batch was returned. */
 const char *sc_reader_meta(const struct sc_reader *reader, const char *key);
 
-/* Adds source records (importers) or walks a batch: returns the next record or NULL at the end; *offset starts at 0. */
+/* Walks a batch: returns the next record or NULL at the end; *offset starts at 0. */
 const struct sc_record_head *sc_batch_next(const struct sc_batch *batch, size_t *offset);
 
 #endif
