@@ -33,7 +33,7 @@ static char *cupti_version(const struct folder *folder)
     struct sc_batch batch;
     bool more;
     if (path && sc_reader_open(path, &reader, NULL) == SC_OK && sc_reader_next(reader, &batch, &more, NULL) == SC_OK)
-      version = sc_strdup(sc_reader_meta(reader, "cupti"));
+      version = sc_strdup(sc_reader_meta(reader, "cupti_version")); /* "cupti" is the path of the library */
     sc_reader_close(reader);
     free(path);
   }
