@@ -126,8 +126,6 @@ void document_free(struct document *document)
   free(document);
 }
 
-const char *document_error(const struct document *document) { return get_text(document->root, "error"); }
-
 static bool is_pass(const struct document *document, const char *pass)
 {
   const char *found = get_text(document->root, "pass");
@@ -564,6 +562,24 @@ enum sc_status document_add_skipped(const struct document *document, struct sc_f
                           reason))
       return no_memory(err);
     ++*count;
+  }
+  return SC_OK;
+}
+
+enum sc_status document_add_warnings(const struct document *document, struct sc_findings *findings,
+                                     struct sc_error *err)
+{
+  const json_t *warnings = json_object_get(document->root, "warnings"), *item;
+  size_t i;
+  if (warnings && !json_is_array(warnings))
+    return malformed(document, err, "'warnings' is no list");
+  json_array_foreach(warnings, i, item)
+  {
+    const char *text = json_string_value(item);
+    if (!text)
+      return malformed(document, err, "'warnings' holds something that is no text");
+    if (!sc_findings_warn(findings, "not measured: %s", text))
+      return no_memory(err);
   }
   return SC_OK;
 }

@@ -13,13 +13,11 @@ struct document;
 enum sc_status document_read(const char *path, struct document **out, struct sc_error *err) SC_NODISCARD;
 void document_free(struct document *document); /* accepts NULL */
 
-/* The text of "error", NULL if the probe did not fail. Valid as long as the document. */
-const char *document_error(const struct document *document);
-
 /* What the probe said of the device. Texts are NULL and numbers 0 when absent; valid as long as the document. */
 struct document_device {
   const char *name, *compute_capability, *pci_bus_id, *schedule_flag;
-  uint64_t total_memory_bytes, multiprocessors, l2_bytes, driver_version, runtime_version, cublas_version, sm_clock_khz, sm_clock_max_khz;
+  uint64_t total_memory_bytes, multiprocessors, l2_bytes, driver_version, runtime_version, cublas_version, sm_clock_khz,
+      sm_clock_max_khz;
   bool has_ordinal, has_integrated, integrated, has_mig, mig;
   uint64_t ordinal;
 };
@@ -37,5 +35,9 @@ enum sc_status document_add_controls(const struct document *document, struct sc_
 /* Points that the probe left out become warnings; *count of them is added to. */
 enum sc_status document_add_skipped(const struct document *document, struct sc_findings *findings, size_t *count,
                                     struct sc_error *err) SC_NODISCARD;
+
+/* What the probe could not measure becomes warnings. An absent list is an empty one. */
+enum sc_status document_add_warnings(const struct document *document, struct sc_findings *findings,
+                                     struct sc_error *err) SC_NODISCARD;
 
 #endif

@@ -29,7 +29,7 @@ bool session_is_there(const char *path);
 struct session_outcome {
   size_t skipped;    /* points that the probe left out */
   size_t unverified; /* runs that differ from the CPU reference */
-  size_t uncounted;  /* runs whose syncs could not be counted */
+  size_t uncounted;  /* runs whose syncs could not be counted, or not with certainty */
   size_t unexpected; /* runs whose count or output is not what it must be */
 };
 /* Fills findings from the folder's files. SC_ERR_FORMAT, SC_ERR_IO, SC_ERR_VERSION if one is damaged or missing. */

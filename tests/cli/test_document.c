@@ -166,6 +166,19 @@ static void skipped_points_are_counted_and_told(void **state)
   assert_non_null(strstr(findings->warnings[0], "masked, E = 16, 1 tokens: out of memory"));
 }
 
+static void what_could_not_be_measured_is_warned_of(void **state)
+{
+  (void)state;
+  struct sc_error err = {0};
+  read_ok("{\"schema\":\"synccount/probe/1\"}");
+  assert_int_equal(document_add_warnings(document, findings, &err), SC_OK);
+  assert_int_equal(findings->warning_count, 0);
+  read_ok("{\"schema\":\"synccount/probe/1\",\"warnings\":[\"ruler row mapped-spin: no answer within 1 s\"]}");
+  assert_int_equal(document_add_warnings(document, findings, &err), SC_OK);
+  assert_int_equal(findings->warning_count, 1);
+  assert_string_equal(findings->warnings[0], "not measured: ruler row mapped-spin: no answer within 1 s");
+}
+
 static void what_the_device_does_not_say_is_absent(void **state)
 {
   (void)state;
@@ -208,6 +221,8 @@ static void malformed_documents_are_refused(void **state)
       {document_add_ruler, "\"ruler\":[{\"method\":\"x\",\"samples_us\":[1,2],\"block_sizes\":[2,-1,1]}]"},
       {document_add_ruler,
        "\"ruler\":[{\"method\":\"x\",\"samples_us\":[1,2],\"block_sizes\":[4611686018427387904,4611686018427387904]}]"},
+      {document_add_warnings, "\"warnings\":{}"},
+      {document_add_warnings, "\"warnings\":[1]"},
       {document_add_controls, "\"controls\":[{}]"},
       {document_add_controls, "\"controls\":[{\"experts\":4,\"tokens\":1,\"steps\":[{\"syncs\":-1}]}]"},
       {document_add_controls, "\"controls\":[{\"experts\":4,\"tokens\":1,\"steps\":3}]"},
@@ -248,6 +263,7 @@ int main(void)
       TEST(a_ruler_row_has_its_samples_and_blocks),
       TEST(controls_give_the_decomposition_and_the_marginal_cost),
       TEST(skipped_points_are_counted_and_told),
+      TEST(what_could_not_be_measured_is_warned_of),
       TEST(what_the_device_does_not_say_is_absent),
       TEST(malformed_documents_are_refused),
       TEST(other_files_are_no_documents),
