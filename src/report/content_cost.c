@@ -141,7 +141,7 @@ static void controls_part(struct sc_doc *doc, const struct sc_findings *f)
   sc_doc_column(doc, true, "dispatch,\nlaunches");
   sc_doc_column(doc, true, "sorted");
   sc_doc_column(doc, true, "\nwaiting");
-  sc_doc_column(doc, true, "sorted+syncs\n(added syncs)");
+  sc_doc_column(doc, true, "sorted+syncs\n(syncs)");
   sc_doc_column(doc, true, "\nthe rest");
   sc_doc_column(doc, true, "masked");
   for (size_t i = 0; i < f->control_count; i++)
@@ -150,8 +150,8 @@ static void controls_part(struct sc_doc *doc, const struct sc_findings *f)
   sc_doc_table_end(doc);
   sc_doc_put(
       doc, SC_BLOCK_LINE, SC_TONE_PLAIN,
-      "Waiting is what as many idle read-backs as the masked loop has add to the sorted layer; the rest is its other "
-      "kernels and launches. Only the waiting goes away with the syncs alone.");
+      "Waiting is what idle read-backs add that give sorted dispatch as many syncs as the masked loop has; the rest is "
+      "the loop's other kernels and launches. Only the waiting goes away with the syncs alone.");
 }
 
 void sc_content_cost(struct sc_doc *doc, const struct sc_findings *f)
