@@ -212,7 +212,6 @@ static const struct field file_fields[] = {
 };
 
 const char *sc_config_dtype_name(enum sc_config_dtype dtype) { return dtype_words[dtype]; }
-const char *sc_config_layout_name(enum sc_config_layout layout) { return layout_words[layout]; }
 
 /* One file that is being read: where the values go and how messages name the file. */
 struct target {

@@ -20,7 +20,6 @@ enum sc_config_layout {
   SC_CONFIG_LAYOUT_PACKED,      /* all of gate, then all of up */
   SC_CONFIG_LAYOUT_INTERLEAVED, /* gate0, up0, gate1, up1, ... */
 };
-const char *sc_config_layout_name(enum sc_config_layout layout); /* "none", "packed", "interleaved" */
 
 enum sc_config_scoring { SC_CONFIG_SOFTMAX, SC_CONFIG_SIGMOID };
 

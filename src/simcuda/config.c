@@ -285,5 +285,3 @@ void sim_count_submission(void)
   if (sim_settings.lost_after >= 0 && (int64_t)(atomic_fetch_add(&submissions, 1) + 1) >= sim_settings.lost_after)
     atomic_store(&lost, true);
 }
-
-bool sim_device_lost(void) { return atomic_load(&lost); }

@@ -83,8 +83,6 @@ SIMCUDA_EXPORT void *simcuda_add_kernel(const struct simcuda_kernel *kernel);
 SIMCUDA_EXPORT void *simcuda_find_kernel(const char *name);
 /* The description behind a handle, NULL when the pointer is no handle. */
 SIMCUDA_EXPORT const struct simcuda_kernel *simcuda_kernel_of(const void *handle);
-/* True when the pointer is memory that unified addressing knows (device, managed, pinned). */
-SIMCUDA_EXPORT bool simcuda_known_pointer(const void *pointer);
 /* Name ("cudaErrorMemoryAllocation" or "CUDA_ERROR_OUT_OF_MEMORY") and text of an error, NULL when there is no such
  * error. */
 SIMCUDA_EXPORT const char *simcuda_error_name(int error, bool runtime);

@@ -235,11 +235,3 @@ void sim_memory_info(int device, size_t *free_bytes, size_t *total_bytes)
   *total_bytes = sim_settings.memory_bytes;
   *free_bytes = sim_settings.memory_bytes - used_bytes[device];
 }
-
-bool simcuda_known_pointer(const void *pointer)
-{
-  pthread_mutex_lock(&sim_lock);
-  bool known = sim_block_at(pointer) != NULL;
-  pthread_mutex_unlock(&sim_lock);
-  return known;
-}

@@ -28,7 +28,6 @@ int sim_fault_for(const char *name);
 enum sim_pairing { SIM_PAIRED, SIM_ENTER_ONLY, SIM_EXIT_ONLY };
 enum sim_pairing sim_pairing_for(const char *name);
 void sim_count_submission(void); /* device lost after the settings' number of these */
-bool sim_device_lost(void);
 
 /* ---- objects ---- */
 
