@@ -143,6 +143,7 @@ static void a_new_thread_has_no_context(void **state)
   assert_int_equal(error, CUDA_ERROR_INVALID_CONTEXT);
 }
 
+#if CUDA_VERSION >= 13000 /* cuCtxSynchronize_v2 is new there */
 static void synchronising_a_named_context_works_from_a_thread_without_one(void **state)
 {
   CUresult (*synchronize)(CUcontext) = NULL;
@@ -152,6 +153,7 @@ static void synchronising_a_named_context_works_from_a_thread_without_one(void *
   OK(synchronize(context));
   FAILS(synchronize((CUcontext)&synchronize), CUDA_ERROR_INVALID_CONTEXT);
 }
+#endif
 
 /* A child of a process that has used CUDA cannot use it, and ends without hanging. */
 static void a_forked_child_is_refused(void **state)
@@ -201,7 +203,9 @@ int main(int argc, char **argv)
       cmocka_unit_test(copies_between_all_sides),
       cmocka_unit_test(contexts_are_stacked_and_keep_their_streams_apart),
       cmocka_unit_test(a_new_thread_has_no_context),
+#if CUDA_VERSION >= 13000
       cmocka_unit_test(synchronising_a_named_context_works_from_a_thread_without_one),
+#endif
       cmocka_unit_test(a_forked_child_is_refused),
       cmocka_unit_test(an_endless_kernel_does_not_keep_the_process_alive),
   };
