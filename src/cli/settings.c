@@ -381,8 +381,7 @@ static bool largest_point(const struct plan *plan, struct sc_config_memory *out)
                                             .top_k = plan->top_k,
                                             .tokens = plan->tokens[t],
                                             .dtype = plan->dtype,
-                                            .gated = plan->gated,
-                                            .dense_control = true};
+                                            .gated = plan->gated};
       if (!sc_config_memory(&shape, &memory))
         return false;
       if (memory.layer_bytes > most.layer_bytes)

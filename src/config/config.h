@@ -90,12 +90,11 @@ void sc_config_free(struct sc_config *config); /* accepts NULL and half-built on
 struct sc_config_shape {
   uint64_t hidden, intermediate, experts, top_k, tokens;
   enum sc_config_dtype dtype;
-  bool gated, biases;
-  bool dense_control; /* the dense control has one more FFN a layer */
+  bool gated;
 };
 struct sc_config_memory {
-  uint64_t layer_bytes; /* weights of one layer, router and biases included */
-  uint64_t fixed_bytes; /* activations, buffers and routing, whatever the number of layers */
+  uint64_t layer_bytes; /* one layer's weights, router included, and what is kept of its forward */
+  uint64_t fixed_bytes; /* input, activations, buffers and routing, whatever the number of layers */
 };
 /* False if a figure is beyond its limit above or the bytes overflow 64 bits. */
 bool sc_config_memory(const struct sc_config_shape *shape, struct sc_config_memory *out) SC_NODISCARD;

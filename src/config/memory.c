@@ -14,7 +14,6 @@ bool sc_config_memory(const struct sc_config_shape *s, struct sc_config_memory *
 {
   const uint64_t element = s->dtype == SC_CONFIG_BF16 ? 2 : 4;
   const uint64_t first_rows = s->gated ? 2 : 1; /* gate and up, or up alone */
-  const uint64_t ffns = s->experts + (s->dense_control ? 1 : 0);
   uint64_t layer = 0, fixed = 0;
   /* Within these limits no single factor below overflows; the products are checked. */
   if (s->hidden > SC_CONFIG_MAX_WIDTH || s->intermediate > SC_CONFIG_MAX_WIDTH || s->experts > SC_CONFIG_MAX_EXPERTS ||
@@ -22,18 +21,16 @@ bool sc_config_memory(const struct sc_config_shape *s, struct sc_config_memory *
     return false;
   const uint64_t slots = s->tokens * s->top_k;
 
-  bool fits = add_product(&layer, ffns * (first_rows + 1), s->hidden * element, s->intermediate) &&
-              add_product(&layer, s->experts, s->hidden, element); /* router */
-  if (s->biases)
-    fits = fits && add_product(&layer, s->experts, first_rows * s->intermediate + s->hidden, element);
+  /* Of each layer's forward the probe keeps the output, the masked loop's to compare it with, and the choices. */
+  bool fits = add_product(&layer, s->experts * (first_rows + 1), s->hidden * element, s->intermediate) &&
+              add_product(&layer, s->experts, s->hidden, element) /* router */ &&
+              add_product(&layer, 2 * s->tokens, s->hidden, element) && add_product(&layer, slots, 4, 1);
 
-  /* Every token's input, output, and the gathered and combined rows of its slots; per slot the expert's inner rows. The
-   * accumulators are fp32 whatever the dtype. */
-  fits = fits && add_product(&fixed, 3 * s->tokens, s->hidden, element) &&
-         add_product(&fixed, s->tokens, s->hidden, 4) && add_product(&fixed, 2 * slots, s->hidden, element) &&
-         add_product(&fixed, first_rows + 1, slots * element, s->intermediate) &&
+  /* The input, the gathered and combined rows of the slots, an expert's inner rows for all tokens. */
+  fits = fits && add_product(&fixed, s->tokens + 2 * slots, s->hidden, element) &&
+         add_product(&fixed, first_rows + 1, s->tokens * element, s->intermediate) &&
          add_product(&fixed, s->tokens, s->experts, 8) /* logits and probabilities */ &&
-         add_product(&fixed, slots, 64, 1);
+         add_product(&fixed, slots, 64, 1) /* routing, masks, and what sorts them */;
   if (!fits)
     return false;
   out->layer_bytes = layer;

@@ -171,16 +171,11 @@ static void what_fits_runs_and_what_was_asked_for_is_not_cut(void **state)
   plan = plan_ok(false);
   assert_int_equal(plan_fit(&plan, 1ull << 40, "the GPU", &err), SC_OK);
   assert_int_equal(plan.layers, 9);
-  /* One bf16 layer: (32 + 1) x 3 x 64 x 96 x 2 bytes of weights and 32 x 64 x 2 of router; the activations of 4096
-   * tokens. */
-  const uint64_t layer = 33 * 3 * 64 * 96 * 2 + 32 * 64 * 2;
-  const struct sc_config_shape shape = {.hidden = 64,
-                                        .intermediate = 96,
-                                        .experts = 32,
-                                        .top_k = 4,
-                                        .tokens = 4096,
-                                        .gated = true,
-                                        .dense_control = true};
+  /* One bf16 layer: 32 x 3 x 64 x 96 x 2 bytes of weights, 32 x 64 x 2 of router, and of 4096 tokens two outputs of
+   * 64 x 2 and 4 choices of 4. */
+  const uint64_t layer = 32 * 3 * 64 * 96 * 2 + 32 * 64 * 2 + 4096 * (2 * 64 * 2 + 4 * 4);
+  const struct sc_config_shape shape = {
+      .hidden = 64, .intermediate = 96, .experts = 32, .top_k = 4, .tokens = 4096, .gated = true};
   struct sc_config_memory memory;
   assert_true(sc_config_memory(&shape, &memory));
   assert_int_equal(memory.layer_bytes, layer);

@@ -335,30 +335,27 @@ static void files_that_cannot_be_read_are_an_io_error(void **state)
   assert_non_null(strstr(err.message, "larger than 1 MiB"));
 }
 
-static void memory_of_a_layer_is_its_weights(void **state)
+static void memory_of_a_layer_is_its_weights_and_what_is_kept_of_its_forward(void **state)
 {
   (void)state;
   struct sc_config_shape shape = {
       .hidden = 4096, .intermediate = 14336, .experts = 8, .top_k = 2, .tokens = 1, .gated = true};
   struct sc_config_memory memory;
   assert_true(sc_config_memory(&shape, &memory));
-  const uint64_t expert = 3ull * 4096 * 14336, router = 8 * 4096;
-  assert_int_equal(memory.layer_bytes, 2 * (8 * expert + router));
+  const uint64_t expert = 3ull * 4096 * 14336, router = 8 * 4096, choices = 2 * 4;
+  assert_int_equal(memory.layer_bytes, 2 * (8 * expert + router + 2 * 4096) + choices);
   shape.dtype = SC_CONFIG_FP32;
   assert_true(sc_config_memory(&shape, &memory));
-  assert_int_equal(memory.layer_bytes, 4 * (8 * expert + router));
-  shape.dense_control = true;
-  assert_true(sc_config_memory(&shape, &memory));
-  assert_int_equal(memory.layer_bytes, 4 * (9 * expert + router));
+  assert_int_equal(memory.layer_bytes, 4 * (8 * expert + router + 2 * 4096) + choices);
   shape.gated = false;
-  shape.biases = true;
   assert_true(sc_config_memory(&shape, &memory));
-  assert_int_equal(memory.layer_bytes, 4 * (9 * 2ull * 4096 * 14336 + router + 8ull * (14336 + 4096)));
-  /* activations grow with the tokens and do not depend on the layers */
-  uint64_t one = memory.fixed_bytes;
+  assert_int_equal(memory.layer_bytes, 4 * (8 * 2ull * 4096 * 14336 + router + 2 * 4096) + choices);
+  /* activations grow with the tokens and do not depend on the layers; each layer keeps its outputs */
+  uint64_t one = memory.fixed_bytes, layer = memory.layer_bytes;
   shape.tokens = 4096;
   assert_true(sc_config_memory(&shape, &memory));
   assert_int_equal(memory.fixed_bytes, 4096 * one);
+  assert_int_equal(memory.layer_bytes - layer, 4095 * (4 * 2 * 4096 + choices));
 }
 
 static void memory_beyond_the_limits_is_refused(void **state)
@@ -409,7 +406,7 @@ int main(void)
       cmocka_unit_test(broken_and_hostile_yaml_is_refused_at_its_place),
       cmocka_unit_test(every_prefix_of_a_good_file_is_read_or_refused),
       cmocka_unit_test(files_that_cannot_be_read_are_an_io_error),
-      cmocka_unit_test(memory_of_a_layer_is_its_weights),
+      cmocka_unit_test(memory_of_a_layer_is_its_weights_and_what_is_kept_of_its_forward),
       cmocka_unit_test(memory_beyond_the_limits_is_refused),
       cmocka_unit_test(layers_that_fit_are_counted_and_never_scaled),
   };
