@@ -127,6 +127,8 @@ int bench_command(const struct cli_command *command, int argc, char **argv,
     enum sc_status status =
         bench.findings ? place_find(&bench.place, &err) : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
     if (status == SC_OK)
+      status = output_check(&bench.settings, &err);
+    if (status == SC_OK)
       status = work(&bench, &err);
     result = finish(&bench, command, status, &err);
     child_release_signals();

@@ -43,7 +43,7 @@ static enum sc_status cannot_write(const char *path, struct sc_error *err)
   return sc_error_set(err, SC_ERR_SYSTEM, "cannot write the report to '%s': %s", path, strerror(errno));
 }
 
-/* A device or a pipe is written to as it is: it cannot be replaced. */
+/* A device, a pipe or a link (/dev/stdout is one) is written to as it is: it cannot, or must not, be replaced. */
 static enum sc_status write_special(const struct settings *settings, const struct sc_findings *findings,
                                     struct sc_error *err)
 {
@@ -89,16 +89,43 @@ cleanup:
   return status;
 }
 
-enum sc_status output_report(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err)
+static bool is_replaced(const char *path)
 {
   struct stat info;
+  return lstat(path, &info) != 0 || S_ISREG(info.st_mode);
+}
+
+enum sc_status output_check(const struct settings *settings, struct sc_error *err)
+{
+  struct stat info;
+  if (!settings->output)
+    return SC_OK;
+  if (stat(settings->output, &info) == 0 && S_ISDIR(info.st_mode)) {
+    errno = EISDIR;
+    return cannot_write(settings->output, err);
+  }
+  if (!is_replaced(settings->output)) /* not opened: that would wake a pipe's reader, or empty a link's file */
+    return access(settings->output, W_OK) == 0 || errno == ENOENT ? SC_OK : cannot_write(settings->output, err);
+  const char *slash = strrchr(settings->output, '/');
+  char *folder = slash
+                     ? sc_strndup(settings->output, slash == settings->output ? 1 : (size_t)(slash - settings->output))
+                     : sc_strdup(".");
+  if (!folder)
+    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  enum sc_status status = access(folder, W_OK | X_OK) == 0 ? SC_OK : cannot_write(settings->output, err);
+  free(folder);
+  return status;
+}
+
+enum sc_status output_report(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err)
+{
   enum sc_status status;
   if (!settings->output)
     status = write_report(settings, findings, stdout, err);
-  else if (stat(settings->output, &info) == 0 && !S_ISREG(info.st_mode))
-    status = write_special(settings, findings, err);
-  else
+  else if (is_replaced(settings->output))
     status = write_file(settings, findings, err);
+  else
+    status = write_special(settings, findings, err);
   if (status == SC_ERR_IO) /* the writer's word for a failed write; for exit statuses SC_ERR_IO means an input file */
     err->status = status = SC_ERR_SYSTEM;
   return status;

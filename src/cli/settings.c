@@ -239,7 +239,12 @@ bool settings_option(void *context, enum cli_option_id id, const char *argument,
   case CLI_ASSUME_ROUND_TRIP: return assumed(s, argument, err);
   case CLI_PER_EXPERT: s->per_expert = true; return true;
   case CLI_FORMAT: return format(s, argument, err);
-  case CLI_OUTPUT: return text_value(argument, &s->output, err);
+  case CLI_OUTPUT:
+    if (!text_value(argument, &s->output, err))
+      return false;
+    if (strcmp(s->output, "-") == 0)
+      s->output = NULL;
+    return true;
   case CLI_KEEP_TRACES: return text_value(argument, &s->keep_traces, err);
   case CLI_QUIET: s->quiet = true; return true;
   default: sc_error_set(err, SC_ERR_INTERNAL, "an option of the table has no handler"); return false;
