@@ -284,7 +284,9 @@ enum sc_status child_run(const struct child *child, struct child_result *out, st
 {
   sigset_t set;
   struct running running = {.output = -1};
-  struct output output = {.title = child->title && isatty(STDERR_FILENO) ? child->title : NULL};
+  const char *term = getenv("TERM"); /* a dumb one cannot clear the line */
+  bool progress = child->title && isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
+  struct output output = {.title = progress ? child->title : NULL};
   fatal_signals(&set);
   running.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (running.signals < 0)

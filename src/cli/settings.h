@@ -85,14 +85,16 @@ bool plan_has_variant(const struct plan *plan, const char *name);
         "a model's shape from a YAML file, or by the name of a shipped\none (mixtral-8x7b, ...); options given here " \
         "win over it"                                                                                                 \
   }
+#define SETTINGS_SIM_ROUND_TRIP_OPTION                                      \
+  {                                                                         \
+    CLI_SIM_ROUND_TRIP, 0, "sim-round-trip", "TIME",                        \
+        "round trip that the simulated device plays: 120us (default: 10us)" \
+  }
 #define SETTINGS_DEVICE_OPTIONS                                                                                        \
   {CLI_DEVICE, 0, "device", "DEVICE",                                                                                  \
    "auto, cuda, cuda:N or sim (default: auto: the GPU, or the\nsimulated device if this machine has no NVIDIA device " \
    "at all)"},                                                                                                         \
-  {                                                                                                                    \
-    CLI_SIM_ROUND_TRIP, 0, "sim-round-trip", "TIME",                                                                   \
-        "round trip that the simulated device plays: 120us (default: 10us)"                                            \
-  }
+      SETTINGS_SIM_ROUND_TRIP_OPTION
 #define SETTINGS_REPORT_OPTIONS                                                                   \
   {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},                  \
       {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard output"}, \
