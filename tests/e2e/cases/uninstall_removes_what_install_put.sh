@@ -8,6 +8,7 @@ cp "$source/scripts/uninstall" scripts/
 printf '%s\n%s' "$work/prefix/bin/synccount" "$work/prefix/share/synccount/x.yaml" >build/install_manifest.txt
 expect 1 sh scripts/uninstall "$work/elsewhere"
 has err "not below"
+has err "make uninstall PREFIX=$work/prefix"
 [ -e prefix/bin/synccount ] || fail "removed in spite of the wrong prefix"
 expect 0 sh scripts/uninstall "$work/prefix"
 has out "removed 2 files"
