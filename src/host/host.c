@@ -79,22 +79,6 @@ static enum sc_host_answer read_mps(const char *sysroot)
   return host_exists(sysroot, "%s/control", folder && *folder ? folder : "/tmp/nvidia-mps") ? SC_HOST_YES : SC_HOST_NO;
 }
 
-static enum sc_host_answer read_mig(const char *sysroot)
-{
-  size_t gpus, instances = 0;
-  char **names = host_names(sysroot, "/proc/driver/nvidia/capabilities", "gpu*", &gpus);
-  for (size_t i = 0; i < gpus; ++i) {
-    char folder[128];
-    size_t count;
-    snprintf(folder, sizeof folder, "/proc/driver/nvidia/capabilities/%.32s/mig", names[i]);
-    char **parts = host_names(sysroot, folder, "gi*", &count);
-    host_names_free(parts, count);
-    instances += count;
-  }
-  host_names_free(names, gpus);
-  return gpus == 0 ? SC_HOST_UNKNOWN : instances ? SC_HOST_YES : SC_HOST_NO;
-}
-
 static void read_memory(const char *sysroot, struct sc_host *host)
 {
   char *meminfo = host_file(sysroot, "/proc/meminfo");
@@ -129,7 +113,6 @@ enum sc_status sc_host_read(const char *sysroot, struct sc_host **out, struct sc
   host->governor = read_governor(sysroot);
   host->smt = read_smt(sysroot);
   host->mps = read_mps(sysroot);
-  host->mig_instances = read_mig(sysroot);
   read_memory(sysroot, host);
   free(cpuinfo);
   free(status);

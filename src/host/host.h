@@ -20,7 +20,6 @@ struct sc_host {
   char *cpus_allowed;   /* list of this process: "0-15,32-47" */
   char *governor;       /* cpufreq, or several: "performance, powersave" */
   enum sc_host_answer wsl, smt, mps;
-  enum sc_host_answer mig_instances; /* any GPU of the machine is cut up */
   enum sc_host_answer cpu_quota_set; /* cgroup v1 or v2 */
   double cpu_quota;                  /* CPUs, when set */
   bool has_memory_available;

@@ -70,7 +70,6 @@ static void an_empty_tree_gives_no_facts(void **state)
   assert_null(host->governor);
   assert_int_equal(host->wsl, SC_HOST_UNKNOWN);
   assert_int_equal(host->smt, SC_HOST_UNKNOWN);
-  assert_int_equal(host->mig_instances, SC_HOST_UNKNOWN);
   assert_int_equal(host->cpu_quota_set, SC_HOST_UNKNOWN);
   assert_false(host->has_memory_available);
   sc_host_free(host);
@@ -287,19 +286,6 @@ static void several_governors_are_all_named(void **state)
   sc_host_free(host);
 }
 
-static void mig_instances_are_seen_in_the_capabilities(void **state)
-{
-  (void)state;
-  put("/proc/driver/nvidia/capabilities/gpu0/mig/x", "");
-  struct sc_host *host = read_host();
-  assert_int_equal(host->mig_instances, SC_HOST_NO);
-  sc_host_free(host);
-  put("/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "");
-  host = read_host();
-  assert_int_equal(host->mig_instances, SC_HOST_YES);
-  sc_host_free(host);
-}
-
 static void mps_is_running_where_a_program_would_look_for_it(void **state)
 {
   (void)state;
@@ -432,7 +418,6 @@ int main(void)
       TEST(a_group_without_a_cpu_file_sets_no_quota),
       TEST(a_cgroup_v1_quota_is_read_below_the_mounts_root),
       TEST(several_governors_are_all_named),
-      TEST(mig_instances_are_seen_in_the_capabilities),
       TEST(mps_is_running_where_a_program_would_look_for_it),
       TEST(a_pci_link_is_read_whatever_spelling_the_bus_id_has),
       TEST(what_a_pci_device_does_not_say_is_absent),
