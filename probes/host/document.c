@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/passes.h"
@@ -134,6 +135,27 @@ static json_t *build(const struct sc_session *s, const struct sc_options *o, con
   return document;
 }
 
+/* A device, a pipe or a link, such as /dev/null and /dev/stdout: root could replace it, and must not. */
+static bool is_special(const char *path)
+{
+  struct stat info;
+  return lstat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+static bool write_whole(const json_t *document, FILE *file)
+{
+  bool good = json_dumpf(document, file, JSON_COMPACT | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', file) != EOF;
+  return fclose(file) == 0 && good;
+}
+
+static enum sc_status write_special(const json_t *document, const char *path, struct sc_error *err)
+{
+  FILE *file = fopen(path, "we");
+  if (file == NULL || !write_whole(document, file))
+    return sc_error_set(err, SC_ERR_IO, "cannot write %s: %s; choose another --output", path, strerror(errno));
+  return SC_OK;
+}
+
 static enum sc_status write_file(const json_t *document, const char *path, struct sc_error *err)
 {
   enum sc_status status = SC_OK;
@@ -144,9 +166,7 @@ static enum sc_status write_file(const json_t *document, const char *path, struc
                           strerror(errno));
     goto cleanup;
   }
-  bool good = json_dumpf(document, file, JSON_COMPACT | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', file) != EOF;
-  good = fclose(file) == 0 && good;
-  if (!good || rename(temporary, path) != 0) {
+  if (!write_whole(document, file) || rename(temporary, path) != 0) {
     status = sc_error_set(err, SC_ERR_IO, "cannot write %s: %s; free disk space or choose another --output", path,
                           strerror(errno));
     remove(temporary);
@@ -164,7 +184,7 @@ enum sc_status sc_document_write(const char *path, const struct sc_session *sess
     return err->status;
   enum sc_status status = SC_OK;
   if (path != NULL)
-    status = write_file(document, path, err);
+    status = is_special(path) ? write_special(document, path, err) : write_file(document, path, err);
   else if (json_dumpf(document, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12)) != 0 || fputc('\n', stdout) == EOF ||
            fflush(stdout) != 0)
     status = sc_error_set(err, SC_ERR_IO, "cannot write the document to standard output: %s", strerror(errno));

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -359,6 +360,27 @@ static void an_unwritable_document_is_an_error(void **state)
   expect(3, "cannot create", status, text);
 }
 
+/* As root, replacing /dev/null or /dev/stdout would succeed. A link stands for them here. */
+static void a_document_does_not_replace_what_is_no_file(void **state)
+{
+  (void)state;
+  char *text;
+  char *alias = sc_asprintf("%s/link", folder), *target = sc_asprintf("%s/target", folder);
+  struct stat info;
+  assert_non_null(alias);
+  assert_non_null(target);
+  assert_int_equal(symlink("target", alias), 0);
+  const int status = run(&text, SIMULATED "%s --pass ruler --samples 12 --output %s 2>&1", PROBE, alias);
+  expect(0, "", status, text);
+  assert_int_equal(lstat(alias, &info), 0);
+  assert_true(S_ISLNK(info.st_mode));
+  json_t *document = json_load_file(target, 0, NULL);
+  assert_non_null(document);
+  json_decref(document);
+  free(target);
+  free(alias);
+}
+
 /* Whatever call fails: status 3, and a line that names call, place, error and remedy. */
 static void every_failing_call_is_named(void **state)
 {
@@ -594,6 +616,7 @@ int main(void)
       cmocka_unit_test(too_much_memory_is_refused_with_what_would_fit),
       cmocka_unit_test(an_absent_device_is_named),
       cmocka_unit_test(an_unwritable_document_is_an_error),
+      cmocka_unit_test(a_document_does_not_replace_what_is_no_file),
       cmocka_unit_test(every_failing_call_is_named),
       cmocka_unit_test(a_failing_launch_names_the_kernel),
       cmocka_unit_test(a_lost_device_is_status_3),
