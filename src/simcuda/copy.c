@@ -297,7 +297,6 @@ DRIVER_PT(cuMemcpyAtoHAsync_v2, _ptsz, (void *to, CUarray from, size_t offset, s
 
 /* ---- batches ---- */
 
-#if CUDA_VERSION >= 13000
 /* One copy after the other: a batch promises less order than that. It cannot be captured and takes no legacy stream. */
 static int copy_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *bytes, size_t count,
                       const CUmemcpyAttributes *attributes, const size_t *indices, size_t attribute_count,
@@ -322,11 +321,25 @@ static int copy_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size
     error = copy_1d(P(to[i]), EITHER, P(from[i]), EITHER, bytes[i], handle, true, per_thread);
   return error;
 }
+#if CUDA_VERSION >= 13000
 DRIVER_PT(cuMemcpyBatchAsync_v2, _ptsz,
           (CUdeviceptr * to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes,
            size_t *indices, size_t attribute_count, CUstream stream),
           (to, from, bytes, count, attributes, indices, attribute_count, stream),
           copy_batch(to, from, bytes, count, attributes, indices, attribute_count, stream, per_thread))
+#else
+static int tell_no_index(size_t *failed, int error)
+{
+  if (error != 0 && failed != NULL)
+    *failed = SIZE_MAX; /* of no copy in particular */
+  return error;
+}
+DRIVER_PT(cuMemcpyBatchAsync, _ptsz,
+          (CUdeviceptr * to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes,
+           size_t *indices, size_t attribute_count, size_t *failed, CUstream stream),
+          (to, from, bytes, count, attributes, indices, attribute_count, failed, stream),
+          tell_no_index(failed,
+                        copy_batch(to, from, bytes, count, attributes, indices, attribute_count, stream, per_thread)))
 #endif
 
 /* ---- fills ---- */

@@ -64,7 +64,7 @@ int rt_symbol(const void *symbol, void **pointer, size_t *bytes);
 #if CUDART_VERSION >= 13000
 #define RT_TWINS_13(X) X(cuMemcpyBatchAsync_v2, _ptsz)
 #else
-#define RT_TWINS_13(X)
+#define RT_TWINS_13(X) X(cuMemcpyBatchAsync, _ptsz)
 #endif
 #define DECLARE_TWIN(fn, suffix) extern __typeof__(fn) fn##suffix;
 CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,

@@ -346,6 +346,13 @@ RUNTIME_PT(cudaMemcpyBatchAsync, _ptsz, v13000, v13000,
            TWIN(cuMemcpyBatchAsync_v2, _ptsz)((CUdeviceptr *)(uintptr_t)dsts, (CUdeviceptr *)(uintptr_t)srcs,
                                               (size_t *)(uintptr_t)sizes, count, (CUmemcpyAttributes *)(void *)attrs,
                                               attrsIdxs, numAttrs, stream))
+#else
+RUNTIME_PT(cudaMemcpyBatchAsync, _ptsz, v12080, v12080,
+           (void **dsts, void **srcs, size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
+            size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, cudaStream_t stream),
+           (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, stream),
+           TWIN(cuMemcpyBatchAsync, _ptsz)((CUdeviceptr *)(uintptr_t)dsts, (CUdeviceptr *)(uintptr_t)srcs, sizes, count,
+                                           (CUmemcpyAttributes *)(void *)attrs, attrsIdxs, numAttrs, failIdx, stream))
 #endif
 
 static int prefetch(const void *pointer, size_t count, struct cudaMemLocation location, unsigned flags,
@@ -364,4 +371,14 @@ RUNTIME_PT(cudaMemPrefetchAsync, _ptsz, v12020, v12020, PREFETCH_DECL, PREFETCH_
 #else
 RUNTIME_PT(cudaMemPrefetchAsync_v2, _ptsz, v12020, v12020, PREFETCH_DECL, PREFETCH_ARGS,
            prefetch(devPtr, count, location, flags, stream, per_thread))
+
+static struct cudaMemLocation location_of(int device)
+{
+  return (struct cudaMemLocation){.type =
+                                      device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice,
+                                  .id = device == cudaCpuDeviceId ? 0 : device};
+}
+RUNTIME_PT(cudaMemPrefetchAsync, _ptsz, v8000, v8000,
+           (const void *devPtr, size_t count, int dstDevice, cudaStream_t stream), (devPtr, count, dstDevice, stream),
+           prefetch(devPtr, count, location_of(dstDevice), 0, stream, per_thread))
 #endif
