@@ -17,7 +17,8 @@ deps:
 	@scripts/install-deps
 
 run: deps
-	@$(MAKE) --no-print-directory build
+	@$(CONFIGURE) release
+	@cmake --build --preset release --target tool --parallel $(JOBS)
 	@build/bin/synccount --experts 4,8,16
 
 check: deps
