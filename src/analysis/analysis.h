@@ -6,8 +6,21 @@
 #include "analysis/findings.h"
 #include "trace/trace.h"
 
+struct sc_level_rule { /* ranges whose name matches (sc_match) are of this level, whatever their domain */
+  const char *pattern;
+  const char *level; /* a name that sc_analysis_has_level knows */
+};
+bool sc_analysis_has_level(const char *name); /* "step", "layer", "expert", "op", "run" */
+
+/* Strings and rules must outlive the analysis. */
 struct sc_analysis_options {
   size_t max_ranges; /* 0: 4096 nodes; further range paths are gathered in "(other ranges)" and warned of */
+  const struct sc_level_rule *levels; /* before the built-in names; the first that matches wins */
+  size_t level_count;
+  uint64_t warmup;    /* this many first steps of each thread are left out of the steps' minimum, median and maximum */
+  const char *from;   /* so are steps that ended before a range whose name matches this pattern first opened; NULL: none */
+  bool capture_range; /* count only between cudaProfilerStart and cudaProfilerStop. sc_analysis_read alone: importers
+                         have no such calls */
 };
 
 /* ---- one process ---------------------------------------------------------------------------

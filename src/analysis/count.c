@@ -16,7 +16,7 @@ static bool same_stream(struct stream a, struct stream b)
 /* Adds to what was counted for the call that is being followed, in its ranges. */
 static void add_late(struct sc_analysis_thread *t, const struct sc_counts *late)
 {
-  if (t->where_count == 0) {
+  if (t->where_count == 0 || t->outside) {
     sc_counts_add(&t->fresh, late);
     return;
   }
@@ -110,6 +110,7 @@ static void count_sync(struct sc_analysis_thread *t, enum sc_class cls, const st
   ++t->fresh.syncs;
   ++t->fresh.by_class[cls];
   t->fresh.wait_ns += call->duration_ns;
+  t->fresh.sleeping_syncs += (SC_CALL_FLAGS(call) & SC_CALL_OBJECT_BLOCKING) != 0;
   t->follow = FOLLOW_NONE;
   t->where_count = 0;
   t->upload.handle = 0;

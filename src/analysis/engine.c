@@ -23,7 +23,6 @@ struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *opti
   struct sc_analysis *a = calloc(1, sizeof *a);
   if (!a)
     return NULL;
-  size_t limit = options && options->max_ranges ? options->max_ranges : SC_RANGES_DEFAULT;
   a->kinds = sc_calloc_array(1u << 16, sizeof *a->kinds);
   if (!a->kinds) {
     free(a);
@@ -33,7 +32,9 @@ struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *opti
   a->api_of = api_of;
   a->late = late;
   a->context = context;
-  sc_tree_init(&a->tree, limit, text_of ? text_of : own_text, text_of ? context : a);
+  a->warmup = options ? options->warmup : 0;
+  a->from_ns = options && options->from ? UINT64_MAX : 0;
+  sc_tree_init(&a->tree, options, text_of ? text_of : own_text, text_of ? context : a);
   return a;
 }
 
@@ -41,6 +42,14 @@ struct sc_analysis *sc_analysis_new(const struct sc_analysis_options *options)
 {
   return sc_analysis_new_named(options, NULL, NULL, NULL, false);
 }
+
+void sc_analysis_within(struct sc_analysis *a, const struct sc_window *windows, size_t count)
+{
+  a->windows = windows;
+  a->window_count = count;
+}
+
+void sc_analysis_from(struct sc_analysis *a, uint64_t from_ns) { a->from_ns = from_ns; }
 
 static void free_thread(struct sc_analysis_thread *t)
 {
@@ -109,6 +118,7 @@ struct sc_analysis_thread *sc_analysis_thread(struct sc_analysis *a, uint64_t se
   t->tid = tid;
   t->node = &a->tree.root;
   t->next_end_ns = UINT64_MAX;
+  sc_scope_first_window(a, t);
   *serial_slot(a->by_serial, a->by_serial_count, serial) = t;
   *a->last = t;
   a->last = &t->next;
@@ -179,6 +189,8 @@ static const struct call_kind *kind_of(struct sc_analysis *a, uint32_t id)
 
 static void on_call(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_call *call)
 {
+  if (__builtin_expect(call->start_ns >= t->boundary_ns, 0))
+    sc_scope_cross(a, t, call->start_ns);
   if (__builtin_expect(call->start_ns >= t->next_end_ns, 0))
     sc_scope_expire(a, t, call->start_ns);
   if (t->first_ns == 0 || call->start_ns < t->first_ns)

@@ -27,6 +27,7 @@ struct range {            /* an open push range of a thread */
   uint32_t domain, name;
   uint64_t syncs; /* of the thread when it was opened */
   bool occurs;    /* not so: gathered inside what was gathered already */
+  bool counted;   /* its occurrence was: not so while nothing is counted (outside the windows) */
 };
 
 struct span { /* an open start/end range of a thread */
@@ -34,6 +35,7 @@ struct span { /* an open start/end range of a thread */
   uint64_t handle, syncs;
   uint64_t end_ns; /* its end was seen earlier in the file (on another thread); UINT64_MAX: not yet */
   bool takes;      /* the calls: one of the thread's open spans of a node does, so that each call counts once */
+  bool counted;
 };
 
 enum follow { /* what a stream synchronise that follows directly would mean */
@@ -52,6 +54,10 @@ struct sc_analysis_thread {
   struct sc_counts total;
   struct sc_node *node;
   uint64_t first_ns, last_ns;
+  uint64_t steps;       /* that ended */
+  size_t window;        /* the first that has not ended */
+  uint64_t boundary_ns; /* where counting begins or ends next; UINT64_MAX: nowhere */
+  bool outside;         /* all windows: `fresh` will be thrown away */
 
   enum follow follow;
   struct stream follow_stream;
@@ -104,7 +110,10 @@ struct sc_analysis {
   size_t by_serial_count, thread_count;
 
   struct sc_spread steps; /* syncs per occurrence of all ranges of level step */
-  uint64_t step_count;
+  uint64_t step_count, step_warmup;
+  uint64_t warmup, from_ns; /* from_ns: UINT64_MAX until the range was seen; 0: from the beginning */
+  const struct sc_window *windows; /* NULL: everything is counted */
+  size_t window_count;
   struct {
     uint64_t handle, end_ns;
   } early[EARLY_MAX];
@@ -126,6 +135,9 @@ void sc_scope_range(struct sc_analysis *analysis, struct sc_analysis_thread *thr
 /* Ends start/end ranges whose end was recorded on another thread, if now_ns is at or past it. */
 void sc_scope_expire(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint64_t now_ns);
 void sc_scope_finish(struct sc_analysis *analysis, struct sc_analysis_thread *thread);
+/* Where counting stands at the beginning, and after boundary_ns was reached at now_ns. */
+void sc_scope_first_window(const struct sc_analysis *analysis, struct sc_analysis_thread *thread);
+void sc_scope_cross(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint64_t now_ns);
 
 /* count.c */
 void sc_count_call(struct sc_analysis_thread *thread, const struct sc_record_call *call, const struct call_kind *kind);

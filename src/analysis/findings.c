@@ -21,6 +21,7 @@ void sc_counts_add(struct sc_counts *into, const struct sc_counts *from)
   into->read_backs += from->read_backs;
   into->blocking_uploads += from->blocking_uploads;
   into->idle_syncs += from->idle_syncs;
+  into->sleeping_syncs += from->sleeping_syncs;
   into->poll_waits += from->poll_waits;
   into->uncertain += from->uncertain;
   into->failed += from->failed;
@@ -34,7 +35,7 @@ void sc_counts_add(struct sc_counts *into, const struct sc_counts *from)
   into->wait_ns += from->wait_ns;
 }
 /* A counter that is added to the model but not above would be lost silently. */
-_Static_assert(sizeof(struct sc_counts) == (15 + SC_CLASS_COUNT) * sizeof(uint64_t),
+_Static_assert(sizeof(struct sc_counts) == (16 + SC_CLASS_COUNT) * sizeof(uint64_t),
                "sc_counts_add names every counter");
 
 struct sc_findings *sc_findings_new(void)
@@ -71,7 +72,8 @@ struct sc_process *sc_findings_process(struct sc_findings *f)
 {
   struct sc_process *process = sc_array_push(&f->processes, &f->process_count, &f->process_cap, sizeof *process);
   if (process)
-    process->wall_us = process->step_median = NAN;
+    process->wall_us = process->step_median = process->start_cost_us = process->call_cost_us = process->launch_cost_us =
+        NAN;
   return process;
 }
 

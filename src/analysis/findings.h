@@ -15,6 +15,7 @@ struct sc_counts {
   uint64_t read_backs;       /* of syncs */
   uint64_t blocking_uploads; /* of syncs: async H2D + stream synchronise, or a blocking H2D copy */
   uint64_t idle_syncs;       /* of syncs: nothing outstanding since the thread's last one */
+  uint64_t sleeping_syncs;   /* of syncs: the device or event was set to sleep instead of spin */
   uint64_t poll_waits, uncertain, failed, lifecycle; /* beside the count, never in it */
   uint64_t captured;         /* blocking calls made while the stream was captured */
   uint64_t launches;         /* kernel and graph launches */
@@ -114,7 +115,7 @@ struct sc_thread_findings {
 
 struct sc_range_findings {
   char *path;   /* "forward/layer:0/expert:3/any", names escaped only by the writers */
-  char *name, *domain, *level; /* level: "run","step","layer","expert","op" or NULL */
+  char *name, *domain, *level; /* level: "run","step","layer","expert","op","allow" or NULL */
   uint64_t depth, occurrences;  /* depth 0 is outermost */
   uint64_t unfinished;          /* of occurrences: still open at the end of the trace; not in min, median, max */
   bool spanning;                /* a start/end range: its own calls only; not part of the total of the range it is listed under */
@@ -141,14 +142,18 @@ struct sc_process {
   uint64_t pid;
   double wall_us;
   bool attached_late, simulated, ended_cleanly;
+  bool unmeasured;     /* nothing could be counted in it: no CUPTI, slot taken, no capture range; a warning says which */
+  double start_cost_us; /* tracer's own time at start and between chunks; NaN: not known */
+  double call_cost_us, launch_cost_us; /* tracer's own time for one recorded call and one launch, measured at its end; NaN */
   uint64_t lost_records, lost_chunks; /* of this process; counts are too low when not 0 */
   struct sc_counts counts;
   struct sc_thread_findings *threads; size_t thread_count, thread_cap;
   struct sc_range_findings *ranges;   size_t range_count, range_cap; /* depth-first, parents first */
   struct sc_site *sites;              size_t site_count, site_cap;
   bool has_steps;
-  uint64_t steps, warmup, step_min, step_max;
-  double step_median;
+  uint64_t steps, warmup; /* all that began; of them left out of minimum, median and maximum as warm-up */
+  uint64_t step_min, step_max;
+  double step_median; /* NaN: no step is left (min and max are then 0) */
 };
 
 struct sc_findings {
@@ -178,6 +183,37 @@ bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key,
 struct sc_process *sc_findings_process(struct sc_findings *f) SC_NODISCARD;
 const struct sc_field *sc_findings_field(const struct sc_findings *f, const char *group, const char *key);
 const struct sc_ruler_row *sc_findings_ruler(const struct sc_findings *f, const char *method);
+
+/* ---- what several say together; names are borrowed from the findings ---------------------------------- */
+struct sc_allowed { /* the syncs of all ranges synccount.allow:<reason> of a process; they stay in every count */
+  const char *reason;
+  uint64_t occurrences, syncs;
+};
+bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **out, size_t *count); /* free *out */
+
+/* The thread that waited longest, NULL if none had a sync. waiting (may be NULL): how many had one. Waits of several
+ * threads overlap: only one thread's is a share of wall time. */
+const struct sc_thread_findings *sc_process_longest_wait(const struct sc_process *process, size_t *waiting);
+
+struct sc_rank {
+  const char *rank;
+  size_t processes; /* children may inherit the rank */
+  uint64_t syncs;   /* of all of them */
+  double wait_us;   /* of the thread that waited longest; NaN: none */
+  double wall_us;   /* of its process */
+  double step_median;
+};
+struct sc_ranks {
+  struct sc_rank *list; /* in the order of their numbers */
+  size_t count;
+  uint64_t total, min, max; /* syncs */
+  bool has_usual;           /* more than half of the ranks have `usual` syncs */
+  uint64_t usual;
+  const struct sc_rank *waits_most, *waits_least; /* NULL: no rank waited */
+};
+bool sc_findings_ranks(const struct sc_findings *findings, struct sc_ranks *out); /* false: out of memory */
+void sc_ranks_free(struct sc_ranks *ranks);
+
 /* True if the mean of the first and the last third of the row's blocks differ by more than 20 %. */
 bool sc_ruler_drifts(const struct sc_ruler_row *row, double *first_us, double *last_us);
 

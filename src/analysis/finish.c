@@ -150,6 +150,14 @@ static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *cou
                            "%s%" PRIu64 " calls could not be judged: the kind of memory or the direction of the copy "
                                         "is not known. They are not in the count.",
                            label, counts->uncertain);
+  if (counts->sleeping_syncs)
+    ok &= sc_findings_warn(f,
+                           "%s%" PRIu64 " of the waits slept instead of spinning (cudaDeviceScheduleBlockingSync, or an "
+                           "event made with cudaEventBlockingSync): each pays for waking up, tens of microseconds.",
+                           label, counts->sleeping_syncs);
+  if (a->from_ns == UINT64_MAX)
+    ok &= sc_findings_warn(f, "%sno range matches '%s', which was to end the warm-up: every step is left out.", label,
+                           a->tree.options.from);
   if (a->nameless)
     ok &= sc_findings_warn(
         f, "%s%" PRIu64 " calls have no name in the trace (its first chunk is damaged?) and are not in the count.",
@@ -179,6 +187,7 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
   if (a->step_count) {
     process->has_steps = true;
     process->steps = a->step_count;
+    process->warmup = a->step_warmup;
     process->step_min = a->steps.min;
     process->step_max = a->steps.max;
     process->step_median = sc_spread_median(&a->steps);

@@ -27,7 +27,7 @@ void sc_spread_free(struct sc_spread *spread);
 /* Text of a string id. NULL: not defined. */
 typedef const char *sc_text_of(const void *context, uint32_t id, size_t *length);
 
-enum sc_level { SC_LEVEL_NONE, SC_LEVEL_RUN, SC_LEVEL_STEP, SC_LEVEL_LAYER, SC_LEVEL_EXPERT, SC_LEVEL_OP };
+enum sc_level { SC_LEVEL_NONE, SC_LEVEL_RUN, SC_LEVEL_STEP, SC_LEVEL_LAYER, SC_LEVEL_EXPERT, SC_LEVEL_OP, SC_LEVEL_ALLOW };
 const char *sc_level_name(enum sc_level level); /* NULL for SC_LEVEL_NONE */
 
 struct sc_node { /* one range path of the process, whatever the thread */
@@ -37,6 +37,7 @@ struct sc_node { /* one range path of the process, whatever the thread */
   uint32_t depth;           /* root 0 */
   enum sc_level level;      /* only on the outermost range of that level on this path */
   bool spanning;            /* start/end */
+  bool starts;              /* its first occurrence ends the warm-up (options.from) */
   uint64_t occurrences, unfinished;
   struct sc_counts self, total; /* total is filled at the end */
   struct sc_spread per_occurrence;
@@ -61,8 +62,10 @@ struct sc_tree {
   size_t slot_count, slot_used;
   sc_text_of *text_of;
   const void *context;
+  struct sc_analysis_options options; /* level rules and `from`; the rest is not looked at here */
 };
-void sc_tree_init(struct sc_tree *tree, size_t limit, sc_text_of *text_of, const void *context);
+void sc_tree_init(struct sc_tree *tree, const struct sc_analysis_options *options, sc_text_of *text_of,
+                  const void *context);
 void sc_tree_free(struct sc_tree *tree);
 /* The node for a range opened under parent. Never NULL: the parent itself when memory is out (tree->failed). */
 struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain,
@@ -75,6 +78,13 @@ bool sc_tree_finish(struct sc_tree *tree, struct sc_process *process);
 typedef bool sc_api_of(const void *context, uint32_t id, enum sc_op *op, const char **name);
 struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *options, sc_text_of *text_of,
                                           sc_api_of *api_of, const void *context, bool late);
+/* Counts only what happens in these times, sorted and apart from each other; they must outlive the analysis. */
+struct sc_window {
+  uint64_t start_ns, end_ns;
+};
+void sc_analysis_within(struct sc_analysis *analysis, const struct sc_window *windows, size_t count);
+/* When a range that ends the warm-up first opened, on whatever thread. */
+void sc_analysis_from(struct sc_analysis *analysis, uint64_t from_ns);
 /* Many records at once: the loop that has to be fast. Stops at a malformed one. */
 void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const unsigned char *bytes,
                          size_t size);

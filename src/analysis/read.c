@@ -3,7 +3,9 @@
 #include "analysis/internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *text_of(const void *context, uint32_t id, size_t *length)
@@ -118,33 +120,204 @@ static enum sc_status take_records(struct sc_reader *reader, struct sc_analysis 
   }
 }
 
+/* ---- what has to be known before the first record is counted ----------------------------------------
+ * A trace holds its threads' records a chunk at a time, so what holds for all threads from some moment on is looked for
+ * in a first pass over the file. */
+
+struct scan {
+  struct mark {
+    uint64_t time_ns;
+    bool starts;
+  } * marks; /* of the profiler */
+  size_t mark_count, mark_cap;
+  struct sc_window *windows;
+  size_t window_count, window_cap;
+  uint64_t from_ns; /* UINT64_MAX: no such range */
+};
+
+static void free_scan(struct scan *scan)
+{
+  free(scan->marks);
+  free(scan->windows);
+}
+
+static bool scan_call(const struct sc_reader *reader, const struct sc_record_call *call, struct scan *scan)
+{
+  const struct sc_api *api = sc_reader_api(reader, SC_CALL_API(call));
+  if (!api || (api->op != SC_OP_PROFILER_START && api->op != SC_OP_PROFILER_STOP) || call->status != 0)
+    return true;
+  struct mark *mark = sc_array_push(&scan->marks, &scan->mark_count, &scan->mark_cap, sizeof *mark);
+  if (!mark)
+    return false;
+  mark->starts = api->op == SC_OP_PROFILER_START; /* what follows its return, up to the call of the other */
+  mark->time_ns = mark->starts ? call->start_ns + call->duration_ns : call->start_ns;
+  return true;
+}
+
+static void scan_range(const struct sc_reader *reader, const struct sc_record_range *range, const char *from,
+                       struct scan *scan)
+{
+  size_t length = 0;
+  bool opens = range->head.kind == SC_RECORD_RANGE_PUSH || range->head.kind == SC_RECORD_RANGE_START;
+  const char *name = opens && from && range->time_ns < scan->from_ns ? sc_reader_string(reader, range->name, &length)
+                                                                     : NULL;
+  if (name && sc_match(from, name))
+    scan->from_ns = range->time_ns;
+}
+
+static int by_time(const void *left, const void *right)
+{
+  const struct mark *a = left, *b = right;
+  return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+/* A second start in a row changes nothing, as in CUDA; a window that is never closed lasts to the end. */
+static bool make_windows(struct scan *scan)
+{
+  if (scan->mark_count)
+    qsort(scan->marks, scan->mark_count, sizeof *scan->marks, by_time);
+  bool open = false;
+  for (size_t i = 0; i < scan->mark_count; ++i) {
+    const struct mark *mark = &scan->marks[i];
+    if (mark->starts && !open) {
+      struct sc_window *window = sc_array_push(&scan->windows, &scan->window_count, &scan->window_cap, sizeof *window);
+      if (!window)
+        return false;
+      *window = (struct sc_window){mark->time_ns, UINT64_MAX};
+    } else if (!mark->starts && open) {
+      scan->windows[scan->window_count - 1].end_ns = mark->time_ns;
+    }
+    open = mark->starts;
+  }
+  return true;
+}
+
+static enum sc_status scan_trace(const struct sc_reader *whole, const struct sc_analysis_options *options,
+                                 struct scan *scan, struct sc_error *err)
+{
+  struct sc_reader *reader = NULL;
+  bool more = true, ok = true;
+  enum sc_status status = sc_reader_reopen(whole, &reader, err);
+  while (status == SC_OK && more && ok) {
+    struct sc_batch batch;
+    size_t offset = 0;
+    status = sc_reader_next(reader, &batch, &more, err);
+    const struct sc_record_head *head;
+    while (status == SC_OK && more && ok && (head = sc_batch_next(&batch, &offset))) {
+      if (head->kind == SC_RECORD_CALL && options->capture_range)
+        ok = scan_call(reader, (const struct sc_record_call *)head, scan);
+      else if (head->kind == SC_RECORD_RANGE_PUSH || head->kind == SC_RECORD_RANGE_START)
+        scan_range(reader, (const struct sc_record_range *)head, options->from, scan);
+    }
+  }
+  sc_reader_close(reader);
+  if (status == SC_OK && (!ok || !make_windows(scan)))
+    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory while %s was read", sc_reader_path(whole));
+  return status;
+}
+
+/* The time in the windows, which is what waits are a share of. */
+static double window_time_us(const struct scan *scan, const struct sc_trace_live *live, double otherwise_us)
+{
+  double sum_us = 0;
+  for (size_t i = 0; i < scan->window_count; ++i) {
+    const struct sc_window *window = &scan->windows[i];
+    uint64_t end_ns = window->end_ns == UINT64_MAX ? live->end_mono_ns : window->end_ns;
+    if (end_ns < window->start_ns) /* never closed, in a program that did not end cleanly */
+      return otherwise_us;
+    sum_us += (double)(end_ns - window->start_ns) / 1e3;
+  }
+  return sum_us;
+}
+
+static bool describe_capture(const struct sc_reader *reader, const struct scan *scan, const char *label,
+                             struct sc_process *process, struct sc_findings *f)
+{
+  if (scan->window_count) {
+    process->wall_us = window_time_us(scan, sc_reader_live(reader), process->wall_us);
+    return true;
+  }
+  process->unmeasured = true;
+  return sc_findings_warn(f,
+                          "%sthe program never called cudaProfilerStart, and only what follows it was to be counted: "
+                          "nothing was.",
+                          label);
+}
+
+static const struct sc_window no_window = {0};
+
+/* ---- the whole ---------------------------------------------------------------------------------- */
+
+/* A trace without one watched call defined is what the tracer leaves when it could not subscribe; the notes say why. */
+static bool names_no_call(const struct sc_reader *reader)
+{
+  for (uint32_t id = 1; id <= 0xffff; ++id) {
+    if (sc_reader_api(reader, id))
+      return false;
+  }
+  return true;
+}
+
+static enum sc_status describe_process(const struct sc_reader *reader, const struct sc_analysis_options *options,
+                                       const struct scan *scan, const char *label, struct sc_process *process,
+                                       struct sc_findings *findings)
+{
+  const struct sc_trace_live *live = sc_reader_live(reader);
+  if (!describe(reader, process))
+    return SC_ERR_NOMEM;
+  findings->simulated |= process->simulated;
+  process->unmeasured = names_no_call(reader);
+  process->start_cost_us = (double)live->overhead_ns / 1e3;
+  if (live->call_cost_ns) {
+    process->call_cost_us = (double)live->call_cost_ns / 1e3;
+    process->launch_cost_us = (double)live->launch_cost_ns / 1e3;
+  }
+  if (options && options->capture_range && !describe_capture(reader, scan, label, process, findings))
+    return SC_ERR_NOMEM;
+  return SC_OK;
+}
+
 enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analysis_options *options,
                                 struct sc_findings *findings, struct sc_error *err)
 {
-  struct sc_analysis *analysis =
-      sc_analysis_new_named(options, text_of, api_of, reader, (sc_reader_header(reader)->flags & SC_TRACE_LATE) != 0);
+  struct scan scan = {.from_ns = UINT64_MAX};
   struct sc_process *process = NULL;
   char label[64];
   uint64_t gaps = 0;
-  enum sc_status status = SC_ERR_NOMEM;
-  if (!analysis)
-    goto cleanup;
-  status = take_records(reader, analysis, &gaps, err);
+  enum sc_status status = SC_OK;
+  if (options && (options->from || options->capture_range))
+    status = scan_trace(reader, options, &scan, err);
   if (status != SC_OK) {
-    sc_analysis_free(analysis);
+    free_scan(&scan);
     return status;
   }
+  struct sc_analysis *analysis =
+      sc_analysis_new_named(options, text_of, api_of, reader, (sc_reader_header(reader)->flags & SC_TRACE_LATE) != 0);
+  if (!analysis) {
+    status = SC_ERR_NOMEM;
+    goto cleanup;
+  }
+  if (options && options->from)
+    sc_analysis_from(analysis, scan.from_ns);
+  if (options && options->capture_range)
+    sc_analysis_within(analysis, scan.windows ? scan.windows : &no_window, scan.window_count);
+  status = take_records(reader, analysis, &gaps, err);
+  if (status != SC_OK)
+    goto cleanup;
   status = SC_ERR_NOMEM;
   process = sc_findings_process(findings);
-  if (!process || !describe(reader, process))
+  if (!process)
     goto cleanup;
-  findings->simulated |= process->simulated;
-  snprintf(label, sizeof label, "process %" PRIu64 ": ", process->pid);
-  if (!add_losses(reader, gaps, label, process, findings) || !add_conditions(reader, process, label, findings))
-    goto cleanup;
-  status = sc_analysis_finish(analysis, label, process, findings, NULL);
+  snprintf(label, sizeof label, "process %" PRIu32 ": ", sc_reader_header(reader)->pid);
+  status = describe_process(reader, options, &scan, label, process, findings);
+  if (status == SC_OK && (!add_losses(reader, gaps, label, process, findings) ||
+                          !add_conditions(reader, process, label, findings)))
+    status = SC_ERR_NOMEM;
+  if (status == SC_OK)
+    status = sc_analysis_finish(analysis, label, process, findings, NULL);
 cleanup:
   sc_analysis_free(analysis);
+  free_scan(&scan);
   if (status == SC_ERR_NOMEM)
     sc_error_set(err, status, "out of memory while %s was analysed", sc_reader_path(reader));
   return status;

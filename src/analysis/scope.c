@@ -17,6 +17,10 @@ void sc_scope_settle(struct sc_analysis_thread *t)
         t->where[t->where_count++] = t->spans[i].node;
     }
   }
+  if (t->outside) {
+    t->fresh = (struct sc_counts){0};
+    return;
+  }
   if (t->fresh.api_calls == 0 && t->fresh.submissions == 0)
     return;
   sc_counts_add(&t->node->self, &t->fresh);
@@ -28,7 +32,10 @@ void sc_scope_settle(struct sc_analysis_thread *t)
   t->fresh = (struct sc_counts){0};
 }
 
-static uint64_t syncs_so_far(const struct sc_analysis_thread *t) { return t->total.syncs + t->fresh.syncs; }
+static uint64_t syncs_so_far(const struct sc_analysis_thread *t)
+{
+  return t->total.syncs + (t->outside ? 0 : t->fresh.syncs);
+}
 
 static void count_occurrence(struct sc_analysis *a, struct sc_node *node)
 {
@@ -38,15 +45,71 @@ static void count_occurrence(struct sc_analysis *a, struct sc_node *node)
 }
 
 /* One occurrence is over: how many syncs it had. */
-static void close_occurrence(struct sc_analysis *a, struct sc_node *node, uint64_t syncs)
+static void close_occurrence(struct sc_analysis *a, struct sc_analysis_thread *t, struct sc_node *node, uint64_t syncs,
+                             uint64_t now_ns)
 {
   if (!sc_spread_add(&node->per_occurrence, syncs))
     a->failed = true;
-  if (node->level == SC_LEVEL_STEP && !sc_spread_add(&a->steps, syncs))
+  if (node->level != SC_LEVEL_STEP)
+    return;
+  if (t->steps++ < a->warmup || a->from_ns == UINT64_MAX || now_ns < a->from_ns)
+    ++a->step_warmup;
+  else if (!sc_spread_add(&a->steps, syncs))
     a->failed = true;
 }
 
-static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint32_t domain, uint32_t name)
+/* ---- windows: what is counted at all ---------------------------------------------------------- */
+
+static void set_window(const struct sc_analysis *a, struct sc_analysis_thread *t, uint64_t now_ns)
+{
+  while (t->window < a->window_count && a->windows[t->window].end_ns <= now_ns)
+    ++t->window;
+  const struct sc_window *window = t->window < a->window_count ? &a->windows[t->window] : NULL;
+  t->outside = !window || now_ns < window->start_ns;
+  t->boundary_ns = !window ? UINT64_MAX : t->outside ? window->start_ns : window->end_ns;
+}
+
+void sc_scope_first_window(const struct sc_analysis *a, struct sc_analysis_thread *t)
+{
+  t->boundary_ns = UINT64_MAX;
+  if (a->windows)
+    set_window(a, t, 0);
+}
+
+/* Ranges that are open where counting begins occur there. */
+void sc_scope_cross(struct sc_analysis *a, struct sc_analysis_thread *t, uint64_t now_ns)
+{
+  sc_scope_settle(t);
+  set_window(a, t, now_ns);
+  t->follow = FOLLOW_NONE; /* nothing is concluded across the boundary */
+  t->where_count = 0;
+  t->poll.open = false;
+  for (size_t i = 0; i < t->depth && !t->outside; ++i) {
+    struct range *range = &t->stack[i];
+    if (range->occurs && !range->counted) {
+      range->counted = true;
+      range->syncs = syncs_so_far(t);
+      count_occurrence(a, range->origin);
+    }
+  }
+  for (size_t i = 0; i < t->span_count && !t->outside; ++i) {
+    struct span *span = &t->spans[i];
+    if (!span->counted) {
+      span->counted = true;
+      span->syncs = syncs_so_far(t);
+      count_occurrence(a, span->node);
+    }
+  }
+}
+
+static void note_start(struct sc_analysis *a, const struct sc_node *node, uint64_t now_ns)
+{
+  if (node->starts && now_ns < a->from_ns)
+    a->from_ns = now_ns;
+}
+
+static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint32_t domain, uint32_t name,
+                       uint64_t now_ns)
 {
   sc_scope_settle(t);
   if (t->depth == STACK_MAX) {
@@ -65,10 +128,16 @@ static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint
     t->stack_cap = cap;
   }
   struct sc_node *node = sc_tree_child(&a->tree, t->node, false, domain, name);
-  bool occurs = node != t->node;
-  t->stack[t->depth++] = (struct range){
-      .node = node, .origin = node, .domain = domain, .name = name, .syncs = syncs_so_far(t), .occurs = occurs};
-  if (occurs)
+  bool occurs = node != t->node, counted = occurs && !t->outside;
+  t->stack[t->depth++] = (struct range){.node = node,
+                                        .origin = node,
+                                        .domain = domain,
+                                        .name = name,
+                                        .syncs = syncs_so_far(t),
+                                        .occurs = occurs,
+                                        .counted = counted};
+  note_start(a, node, now_ns);
+  if (counted)
     count_occurrence(a, node);
   t->node = node;
 }
@@ -79,7 +148,7 @@ static struct sc_node *enclosing(struct sc_analysis *a, const struct sc_analysis
 }
 
 /* Push/pop stacks are one per domain: the range that is popped need not be the innermost one of all. */
-static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint32_t domain)
+static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint32_t domain, uint64_t now_ns)
 {
   sc_scope_settle(t);
   if (t->beyond) {
@@ -94,8 +163,8 @@ static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint3
     return;
   }
   struct range closed = t->stack[--i];
-  if (closed.occurs)
-    close_occurrence(a, closed.origin, syncs_so_far(t) - closed.syncs);
+  if (closed.counted)
+    close_occurrence(a, t, closed.origin, syncs_so_far(t) - closed.syncs, now_ns);
   --t->depth;
   memmove(&t->stack[i], &t->stack[i + 1], (t->depth - i) * sizeof *t->stack);
   for (; i < t->depth; ++i) /* the ranges inside it go on, on a path without it */
@@ -123,11 +192,12 @@ static struct span *span_of(struct sc_analysis_thread *t, const struct sc_node *
   return NULL;
 }
 
-static void close_span(struct sc_analysis *a, struct sc_analysis_thread *t, size_t index)
+static void close_span(struct sc_analysis *a, struct sc_analysis_thread *t, size_t index, uint64_t now_ns)
 {
   sc_scope_settle(t);
   struct span closed = t->spans[index];
-  close_occurrence(a, closed.node, syncs_so_far(t) - closed.syncs);
+  if (closed.counted)
+    close_occurrence(a, t, closed.node, syncs_so_far(t) - closed.syncs, now_ns);
   t->spans[index] = t->spans[--t->span_count];
   struct span *heir = closed.takes ? span_of(t, closed.node) : NULL;
   if (heir)
@@ -139,7 +209,7 @@ void sc_scope_expire(struct sc_analysis *a, struct sc_analysis_thread *t, uint64
 {
   for (size_t i = t->span_count; i > 0; --i) {
     if (t->spans[i - 1].end_ns <= now_ns)
-      close_span(a, t, i - 1);
+      close_span(a, t, i - 1, t->spans[i - 1].end_ns);
   }
 }
 
@@ -173,15 +243,18 @@ static void start_span(struct sc_analysis *a, struct sc_analysis_thread *t, cons
   uint64_t end_ns = take_early_end(a, record->handle);
   *span =
       (struct span){.node = node, .handle = record->handle, .syncs = syncs_so_far(t), .end_ns = end_ns, .takes = takes};
-  count_occurrence(a, node);
+  span->counted = !t->outside;
+  note_start(a, node, record->time_ns);
+  if (span->counted)
+    count_occurrence(a, node);
   update_next_end(t);
 }
 
-static bool close_span_of(struct sc_analysis *a, struct sc_analysis_thread *t, uint64_t handle)
+static bool close_span_of(struct sc_analysis *a, struct sc_analysis_thread *t, uint64_t handle, uint64_t now_ns)
 {
   for (size_t i = 0; i < t->span_count; ++i) {
     if (t->spans[i].handle == handle) {
-      close_span(a, t, i);
+      close_span(a, t, i, now_ns);
       return true;
     }
   }
@@ -190,12 +263,12 @@ static bool close_span_of(struct sc_analysis *a, struct sc_analysis_thread *t, u
 
 static void end_span(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_range *record)
 {
-  if (close_span_of(a, t, record->handle))
+  if (close_span_of(a, t, record->handle, record->time_ns))
     return;
   /* Ended on another thread. A file holds its threads' records a chunk at a time: the starting thread may be ahead or
    * behind by about a chunk here. If ahead, its calls of that chunk have been taken in already. */
   for (struct sc_analysis_thread *other = a->threads; other; other = other->next) {
-    if (other->span_count && close_span_of(a, other, record->handle)) {
+    if (other->span_count && close_span_of(a, other, record->handle, record->time_ns)) {
       ++a->crossed_spans;
       return;
     }
@@ -210,6 +283,8 @@ static void end_span(struct sc_analysis *a, struct sc_analysis_thread *t, const 
 
 void sc_scope_range(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_range *record)
 {
+  if (record->time_ns >= t->boundary_ns)
+    sc_scope_cross(a, t, record->time_ns);
   if (record->time_ns >= t->next_end_ns)
     sc_scope_expire(a, t, record->time_ns);
   if (t->first_ns == 0 || record->time_ns < t->first_ns)
@@ -217,8 +292,8 @@ void sc_scope_range(struct sc_analysis *a, struct sc_analysis_thread *t, const s
   if (record->time_ns > t->last_ns)
     t->last_ns = record->time_ns;
   switch ((enum sc_record_kind)record->head.kind) {
-  case SC_RECORD_RANGE_PUSH: push_range(a, t, record->domain, record->name); break;
-  case SC_RECORD_RANGE_POP: pop_range(a, t, record->domain); break;
+  case SC_RECORD_RANGE_PUSH: push_range(a, t, record->domain, record->name, record->time_ns); break;
+  case SC_RECORD_RANGE_POP: pop_range(a, t, record->domain, record->time_ns); break;
   case SC_RECORD_RANGE_START: start_span(a, t, record); break;
   default: end_span(a, t, record); break;
   }
@@ -235,9 +310,11 @@ void sc_scope_finish(struct sc_analysis *a, struct sc_analysis_thread *t)
   sc_scope_settle(t);
   sc_scope_expire(a, t, UINT64_MAX - 1); /* those whose end was seen */
   for (size_t i = 0; i < t->depth; ++i) {
-    if (t->stack[i].occurs)
+    if (t->stack[i].counted)
       leave_open(a, t->stack[i].origin);
   }
-  for (size_t i = 0; i < t->span_count; ++i)
-    leave_open(a, t->spans[i].node);
+  for (size_t i = 0; i < t->span_count; ++i) {
+    if (t->spans[i].counted)
+      leave_open(a, t->spans[i].node);
+  }
 }

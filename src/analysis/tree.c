@@ -12,13 +12,17 @@ enum { SLOT_IDS_PUSH, SLOT_IDS_SPANNING, SLOT_TEXT_PUSH, SLOT_TEXT_SPANNING };
 
 const char *sc_level_name(enum sc_level level)
 {
-  static const char *const names[] = {NULL, "run", "step", "layer", "expert", "op"};
+  static const char *const names[] = {NULL, "run", "step", "layer", "expert", "op", "allow"};
   return names[level];
 }
 
-void sc_tree_init(struct sc_tree *tree, size_t limit, sc_text_of *text_of, const void *context)
+void sc_tree_init(struct sc_tree *tree, const struct sc_analysis_options *options, sc_text_of *text_of,
+                  const void *context)
 {
-  *tree = (struct sc_tree){.limit = limit, .text_of = text_of, .context = context};
+  *tree = (struct sc_tree){.text_of = text_of, .context = context};
+  if (options)
+    tree->options = *options;
+  tree->limit = tree->options.max_ranges ? tree->options.max_ranges : SC_RANGES_DEFAULT;
 }
 
 void sc_tree_free(struct sc_tree *tree)
@@ -120,13 +124,31 @@ static bool is_below(const struct sc_node *parent, enum sc_level level)
   return false;
 }
 
-static enum sc_level level_of(const struct sc_node *parent, const char *domain, const char *name)
+static enum sc_level level_named(const char *name)
 {
+  for (int level = SC_LEVEL_RUN; level <= SC_LEVEL_OP; ++level) {
+    if (strcmp(sc_level_name((enum sc_level)level), name) == 0)
+      return (enum sc_level)level;
+  }
+  return SC_LEVEL_NONE;
+}
+
+bool sc_analysis_has_level(const char *name) { return level_named(name) != SC_LEVEL_NONE; }
+
+static enum sc_level level_of(const struct sc_tree *tree, const struct sc_node *parent, const char *domain,
+                              const char *name)
+{
+  for (size_t i = 0; i < tree->options.level_count; ++i) {
+    if (sc_match(tree->options.levels[i].pattern, name))
+      return level_named(tree->options.levels[i].level);
+  }
   if (strcmp(name, "synccount.step") == 0)
     return SC_LEVEL_STEP;
   if (has_prefix(name, "synccount.layer:"))
     return SC_LEVEL_LAYER;
-  if (strcmp(domain, "synccount") != 0 || has_prefix(name, "synccount.allow:"))
+  if (has_prefix(name, "synccount.allow:"))
+    return SC_LEVEL_ALLOW;
+  if (strcmp(domain, "synccount") != 0)
     return SC_LEVEL_NONE;
   if (has_prefix(name, "run:"))
     return SC_LEVEL_RUN;
@@ -211,8 +233,9 @@ static struct sc_node *child_by_text(struct sc_tree *tree, struct sc_node *paren
   if (!node)
     return parent;
   node->spanning = spanning;
-  enum sc_level level = level_of(parent, node->domain, node->name);
+  enum sc_level level = level_of(tree, parent, node->domain, node->name);
   node->level = level != SC_LEVEL_NONE && is_below(parent, level) ? SC_LEVEL_NONE : level;
+  node->starts = tree->options.from && sc_match(tree->options.from, node->name);
   remember(tree, parent, hash, kind, node);
   return node;
 }

@@ -217,6 +217,8 @@ static const struct call calls[] = {
   ROW("cuModuleUnload", LIFECYCLE),
   ROW("cuMultiKernelCooperativeDomainDestroy", IGNORED),
   ROW("cuNNSetAllocator", IGNORED),
+  ROW("cuProfilerStart", PROFILER_START),
+  ROW("cuProfilerStop", PROFILER_STOP),
   ROW("cuSemaphoreDestroy", IGNORED),
   ROW("cuStreamAddCallback", HOST_FUNC),
   ROW("cuStreamBeginCapture", CAPTURE),
@@ -375,6 +377,8 @@ static const struct call calls[] = {
   ROW("cudaMemsetAsync", MEMSET_ASYNC),
   ROW("cudaPeerRegister", IGNORED),
   ROW("cudaPeerUnregister", IGNORED),
+  ROW("cudaProfilerStart", PROFILER_START),
+  ROW("cudaProfilerStop", PROFILER_STOP),
   ROW("cudaStreamAddCallback", HOST_FUNC),
   ROW("cudaStreamBeginCapture", CAPTURE),
   ROW("cudaStreamBeginCaptureToGraph", CAPTURE),
@@ -420,6 +424,8 @@ static const char *const op_names[SC_OP_COUNT] = {
   [SC_OP_MAP] = "map",
   [SC_OP_EVENT_RECORD] = "event-record",
   [SC_OP_IGNORED] = "ignored",
+  [SC_OP_PROFILER_START] = "profiler-start",
+  [SC_OP_PROFILER_STOP] = "profiler-stop",
 };
 
 const char *sc_op_name(enum sc_op op) {

@@ -34,6 +34,8 @@ enum sc_op { /* stored in traces: values never change */
   SC_OP_MAP = 22,          /* VMM, IPC open, pool import: followed for memory kinds */
   SC_OP_EVENT_RECORD = 23, /* EventRecord and StreamWaitEvent: followed only while something captures */
   SC_OP_IGNORED = 24,      /* matches the watch pattern, known not to matter (attributes, graph nodes, ...) */
+  SC_OP_PROFILER_START = 25, /* cudaProfilerStart, cuProfilerStart: recorded, marks what is to be counted */
+  SC_OP_PROFILER_STOP = 26,
   SC_OP_COUNT
 };
 

@@ -51,7 +51,9 @@ struct sc_trace_live { /* 256 bytes after the header: counters that change while
   uint64_t end_mono_ns;  /* 0: the process did not end cleanly (killed, _exit) */
   uint64_t overhead_ns;  /* tracer's own time outside callbacks (start, chunk changes) */
   uint64_t full;         /* 1: recording stopped (disk full, RLIMIT_FSIZE, --max-trace) */
-  uint64_t reserved[27];
+  uint64_t call_cost_ns;   /* what recording one call adds to it, measured at the clean end; 0: not measured */
+  uint64_t launch_cost_ns; /* the same of counting one launch */
+  uint64_t reserved[25];
 };
 
 enum sc_chunk_kind {

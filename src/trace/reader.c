@@ -597,6 +597,11 @@ enum sc_status sc_reader_open_memory(const void *bytes, size_t size, const char 
   return finish_open(reader, start(reader, err), out);
 }
 
+enum sc_status sc_reader_reopen(const struct sc_reader *reader, struct sc_reader **out, struct sc_error *err) {
+  return reader->memory ? sc_reader_open_memory(reader->memory, reader->size, reader->path, out, err)
+                        : sc_reader_open(reader->path, out, err);
+}
+
 void sc_reader_close(struct sc_reader *reader) {
   if (!reader)
     return;

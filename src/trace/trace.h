@@ -54,6 +54,8 @@ struct sc_reader;
 enum sc_status sc_reader_open(const char *path, struct sc_reader **out, struct sc_error *err) SC_NODISCARD;
 /* For tests and fuzzing: the bytes stay the caller's and must outlive the reader. */
 enum sc_status sc_reader_open_memory(const void *bytes, size_t size, const char *name, struct sc_reader **out, struct sc_error *err) SC_NODISCARD;
+/* The same trace from its beginning, for who has to look twice; closed apart. */
+enum sc_status sc_reader_reopen(const struct sc_reader *reader, struct sc_reader **out, struct sc_error *err) SC_NODISCARD;
 void sc_reader_close(struct sc_reader *reader);
 
 const struct sc_trace_header *sc_reader_header(const struct sc_reader *reader);

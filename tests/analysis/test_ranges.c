@@ -296,7 +296,7 @@ TEST(levels_by_the_names_of_other_programs)
   feed_end(&f);
   assert_string_equal(feed_range(&f, "synccount.step")->level, "step");
   assert_string_equal(feed_range(&f, "synccount.step/synccount.layer:0")->level, "layer");
-  assert_null(feed_range(&f, "synccount.allow:logging")->level);
+  assert_string_equal(feed_range(&f, "synccount.allow:logging")->level, "allow");
   assert_true(f.process->has_steps);
   assert_int_equal(f.process->steps, 3);
   assert_int_equal(f.process->step_min, 1);

@@ -36,6 +36,8 @@ static const struct field fields[] = {
   FIELD("# LIVE COUNTERS", sc_trace_live, end_mono_ns),
   FIELD("# LIVE COUNTERS", sc_trace_live, overhead_ns),
   FIELD("# LIVE COUNTERS", sc_trace_live, full),
+  FIELD("# LIVE COUNTERS", sc_trace_live, call_cost_ns),
+  FIELD("# LIVE COUNTERS", sc_trace_live, launch_cost_ns),
   FIELD("# LIVE COUNTERS", sc_trace_live, reserved),
   FIELD("# CHUNKS", sc_trace_chunk, magic),
   FIELD("# CHUNKS", sc_trace_chunk, kind),
