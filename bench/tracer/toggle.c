@@ -35,7 +35,7 @@ __attribute__((visibility("default"))) int toggle_begin(const char *path, const 
     fprintf(stderr, "bench: %s\n", err.message);
     return 0;
   }
-  if (!sc_threads_prepare() || !sc_watch_build(&table, cupti.callback_name))
+  if (!sc_threads_prepare() || !sc_watch_build(&table, cupti.callback_name, SC_WATCH_BOTH))
     return 0;
   sc_callback_prepare(&cupti, &table, false);
   sc_threads_start(writer, NULL);

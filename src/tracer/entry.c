@@ -9,6 +9,7 @@
 
 #include "tracer/nvtx.h"
 #include "tracer/start.h"
+#include "tracer/untraced.h"
 
 #define SC_EXPORT __attribute__((visibility("default")))
 
@@ -16,27 +17,33 @@ SC_EXPORT int InitializeInjection(void);
 SC_EXPORT int InitializeInjectionNvtx(sc_nvtx_get_table get_table);
 SC_EXPORT int InitializeInjectionNvtx2(sc_nvtx_get_table get_table);
 
+static bool find_self(char path[static PATH_MAX]) {
+  Dl_info info;
+  return dladdr((const void *)find_self, &info) != 0 && info.dli_fname != NULL &&
+         realpath(info.dli_fname, path) != NULL;
+}
+
 /* Points CUDA (if asked) and NVTX at this library, unless they point somewhere already. The driver wants a
  * full path. */
 static void point_here(bool cuda) {
-  Dl_info info;
   char path[PATH_MAX];
   bool set_cuda = cuda && getenv("CUDA_INJECTION64_PATH") == NULL, set_nvtx = getenv("NVTX_INJECTION64_PATH") == NULL;
-  if (!set_cuda && !set_nvtx)
-    return;
-  if (dladdr((const void *)point_here, &info) == 0 || info.dli_fname == NULL || realpath(info.dli_fname, path) == NULL)
+  if ((!set_cuda && !set_nvtx && !cuda) || !find_self(path))
     return;
   if (set_cuda)
     (void)setenv("CUDA_INJECTION64_PATH", path, 0);
   if (set_nvtx)
     (void)setenv("NVTX_INJECTION64_PATH", path, 0);
+  if (cuda)
+    sc_untraced_watch(path);
 }
 
 /* Under LD_PRELOAD: CUDA and NVTX find us when, and if, the program comes to use them. That is all a program pays that
  * never does. */
 __attribute__((constructor)) static void preloaded(void) {
   int saved = errno;
-  point_here(true);
+  if (sc_untraced_wanted(true))
+    point_here(true);
   errno = saved;
 }
 
@@ -56,8 +63,10 @@ static bool called_by_driver(const void *caller) {
 int InitializeInjection(void) {
   const void *caller = __builtin_extract_return_addr(__builtin_return_address(0));
   int saved = errno;
-  point_here(false); /* injected without LD_PRELOAD: for NVTX copies not yet initialised */
-  sc_tracer_start(!called_by_driver(caller));
+  if (sc_untraced_wanted(false)) {
+    point_here(false); /* injected without LD_PRELOAD: for NVTX copies not yet initialised */
+    sc_tracer_start(!called_by_driver(caller));
+  }
   errno = saved;
   return 1;
 }

@@ -14,8 +14,27 @@ static void complain(struct sc_tracer_options *options, const char *variable, co
                  used == 0 ? "" : "; ", variable, value, wanted);
 }
 
+/* "runtime", "driver", or both in any order. */
+static bool parse_apis(const char *text, enum sc_watch_apis *out) {
+  unsigned apis = 0;
+  for (;;) {
+    size_t n = strcspn(text, ",");
+    if (n == 7 && memcmp(text, "runtime", n) == 0)
+      apis |= SC_WATCH_RUNTIME;
+    else if (n == 6 && memcmp(text, "driver", n) == 0)
+      apis |= SC_WATCH_DRIVER;
+    else
+      return false;
+    if (text[n] == '\0')
+      break;
+    text += n + 1;
+  }
+  *out = (enum sc_watch_apis)apis;
+  return true;
+}
+
 void sc_tracer_options_read(struct sc_tracer_options *options) {
-  *options = (struct sc_tracer_options){ .output = "." };
+  *options = (struct sc_tracer_options){ .output = ".", .apis = SC_WATCH_BOTH };
   const char *value = getenv("SYNCCOUNT_QUIET");
   if (value != NULL && strcmp(value, "1") == 0)
     options->quiet = true;
@@ -30,6 +49,12 @@ void sc_tracer_options_read(struct sc_tracer_options *options) {
   value = getenv("SYNCCOUNT_MAX_TRACE");
   if (value != NULL && value[0] != '\0' && !sc_parse_size(value, &options->max_bytes))
     complain(options, "SYNCCOUNT_MAX_TRACE", value, "a size such as 64M");
+  value = getenv("SYNCCOUNT_API");
+  if (value != NULL && value[0] != '\0' && !parse_apis(value, &options->apis))
+    complain(options, "SYNCCOUNT_API", value, "runtime, driver or both with a comma");
+  value = getenv("SYNCCOUNT_FOLLOW");
+  if (value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+    complain(options, "SYNCCOUNT_FOLLOW", value, "0 or 1");
 }
 
 void sc_tracer_say(const struct sc_tracer_options *options, const char *format, ...) {

@@ -7,12 +7,14 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "tracer/watch.h"
 
 struct sc_tracer_options {
   const char *output;  /* SYNCCOUNT_OUTPUT: folder of the trace; "." */
   const char *cupti;   /* SYNCCOUNT_CUPTI: a libcupti to use; NULL */
   uint64_t max_bytes;  /* SYNCCOUNT_MAX_TRACE; 0: no limit of ours */
   bool quiet;          /* SYNCCOUNT_QUIET=1 */
+  enum sc_watch_apis apis; /* SYNCCOUNT_API */
   char complaint[512]; /* about values that were ignored; "" if none */
 };
 

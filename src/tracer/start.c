@@ -15,6 +15,7 @@
 #include "trace/trace.h"
 #include "tracer/about.h"
 #include "tracer/callback.h"
+#include "tracer/cost.h"
 #include "tracer/cupti.h"
 #include "tracer/message.h"
 #include "tracer/names.h"
@@ -190,7 +191,7 @@ static bool begin_tracing(struct sc_writer_thread *thread, const void *simulated
   sc_about_put(thread, "cupti", cupti.path);
   (void)snprintf(number, sizeof(number), "%u", cupti.version);
   sc_about_put(thread, "cupti_version", number);
-  if (!sc_watch_build(&table, cupti.callback_name)) {
+  if (!sc_watch_build(&table, cupti.callback_name, options.apis)) {
     (void)cupti.unsubscribe(cupti.subscriber);
     put_note(thread, SC_NOTE_DRIVER, "cuptiGetCallbackName knows no call that is watched, or memory is out");
     sc_tracer_say(&options, "not tracing: %s knows no call that is watched; set SYNCCOUNT_CUPTI to another libcupti.so",
@@ -254,6 +255,7 @@ static void at_exit(void) {
     errno = saved;
     return;
   }
+  sc_cost_measure(&cupti, sc_writer_live(writer));
   (void)cupti.unsubscribe(cupti.subscriber); /* never cuptiFinalize: it waits for the device, and others may use
                                               CUPTI */
   bool closed = sc_threads_stop();

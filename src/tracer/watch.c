@@ -27,6 +27,8 @@ static uint8_t action_of(uint8_t domain, enum sc_op op) {
   case SC_OP_FREE_ASYNC:
   case SC_OP_HOST_FUNC:
   case SC_OP_PREFETCH:
+  case SC_OP_PROFILER_START:
+  case SC_OP_PROFILER_STOP:
   case SC_OP_LIFECYCLE: return SC_ACTION_RECORD;
   case SC_OP_QUERY_STREAM:
   case SC_OP_QUERY_EVENT: return SC_ACTION_QUERY;
@@ -53,6 +55,18 @@ void sc_watch_classify(uint8_t domain, const char *name, struct sc_watch *out) {
     out->action = SC_ACTION_FOLLOW;
 }
 
+static void narrow(struct sc_watch *watch, enum sc_watch_apis apis) {
+  if (apis == SC_WATCH_DRIVER && watch->domain == SC_DOMAIN_RUNTIME)
+    watch->action = SC_ACTION_NONE;
+  if (apis != SC_WATCH_RUNTIME)
+    return;
+  bool launch = watch->op == SC_OP_LAUNCH || watch->op == SC_OP_GRAPH_LAUNCH;
+  if (watch->domain == SC_DOMAIN_RUNTIME)
+    watch->action = launch ? SC_ACTION_LAUNCH : watch->action; /* there is no driver call to count it by */
+  else if (watch->action != SC_ACTION_NONE)
+    watch->action = watch->role != SC_ROLE_NONE ? SC_ACTION_FOLLOW : SC_ACTION_NONE;
+}
+
 static bool grow(struct sc_watch_table *table, unsigned domain, uint32_t cbid) {
   uint32_t count = table->count[domain];
   if (cbid < count)
@@ -67,7 +81,8 @@ static bool grow(struct sc_watch_table *table, unsigned domain, uint32_t cbid) {
   return true;
 }
 
-bool sc_watch_build(struct sc_watch_table *table, int (*name_of)(int domain, uint32_t cbid, const char **name)) {
+bool sc_watch_build(struct sc_watch_table *table, int (*name_of)(int domain, uint32_t cbid, const char **name),
+                    enum sc_watch_apis apis) {
   bool any = false;
   *table = (struct sc_watch_table){ .apis = 0 };
   for (unsigned domain = SC_DOMAIN_DRIVER; domain <= SC_DOMAIN_RUNTIME; domain++) {
@@ -83,6 +98,7 @@ bool sc_watch_build(struct sc_watch_table *table, int (*name_of)(int domain, uin
         return false;
       struct sc_watch *watch = &table->of_domain[domain][cbid];
       sc_watch_classify((uint8_t)domain, name, watch);
+      narrow(watch, apis);
       any = any || watch->action != SC_ACTION_NONE;
       if (watch->action == SC_ACTION_RECORD || watch->action == SC_ACTION_QUERY)
         watch->api = (uint16_t)++table->apis;

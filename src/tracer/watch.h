@@ -39,9 +39,14 @@ struct sc_watch_table {
 /* What a call of this name is to us. The layout comes from its exact name, the op from its base name. */
 void sc_watch_classify(uint8_t domain, const char *name, struct sc_watch *out);
 
+/* Whose calls are counted. Of the runtime alone: the driver's are followed for memory kinds only. Of the driver alone:
+ * the runtime is not looked at, and the driver calls inside its calls stand for themselves. */
+enum sc_watch_apis { SC_WATCH_RUNTIME = 1, SC_WATCH_DRIVER = 2, SC_WATCH_BOTH = 3 };
+
 /* `name_of` is cuptiGetCallbackName. False when memory is out, or CUPTI knows no names. Freed by nobody: callbacks read
  * it. */
-bool sc_watch_build(struct sc_watch_table *table, int (*name_of)(int domain, uint32_t cbid, const char **name));
+bool sc_watch_build(struct sc_watch_table *table, int (*name_of)(int domain, uint32_t cbid, const char **name),
+                    enum sc_watch_apis apis);
 
 static inline const struct sc_watch *sc_watch_find(const struct sc_watch_table *table, unsigned domain, uint32_t cbid) {
   if (domain > SC_DOMAIN_RUNTIME || cbid >= table->count[domain])

@@ -50,7 +50,7 @@ void harness_begin(bool late) {
   assert_true(sc_threads_prepare());
   if (sc_writer_open(&(struct sc_writer_options){ .path = path }, &writer, &err) != SC_OK)
     fail_msg("%s", err.message);
-  assert_true(sc_watch_build(&table, cupti.callback_name));
+  assert_true(sc_watch_build(&table, cupti.callback_name, SC_WATCH_BOTH));
   struct sc_writer_thread *thread = sc_writer_thread_begin(writer);
   for (unsigned domain = 1; domain <= 2; domain++)
     for (uint32_t cbid = 0; cbid < table.count[domain]; cbid++) {

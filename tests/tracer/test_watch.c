@@ -23,7 +23,7 @@ static int begin(void **state) {
     handle = dlopen(paths[i], RTLD_NOW);
   if (handle != NULL)
     *(void **)&name_of = dlsym(handle, "cuptiGetCallbackName");
-  return name_of != NULL && sc_watch_build(&table, name_of) ? 0 : -1;
+  return name_of != NULL && sc_watch_build(&table, name_of, SC_WATCH_BOTH) ? 0 : -1;
 }
 
 /* The domains' ids overlap, and a domain's ids pass 511. */
@@ -165,12 +165,12 @@ static int no_name(int domain, uint32_t cbid, const char **name) {
 static void test_gaps_in_the_ids_are_crossed(void **state) {
   (void)state;
   struct sc_watch_table gaps;
-  assert_true(sc_watch_build(&gaps, gap_name));
+  assert_true(sc_watch_build(&gaps, gap_name, SC_WATCH_BOTH));
   assert_int_equal(sc_watch_find(&gaps, SC_DOMAIN_RUNTIME, 3)->op, SC_OP_FREE);
   assert_int_equal(sc_watch_find(&gaps, SC_DOMAIN_RUNTIME, 50)->op, SC_OP_SYNC_DEVICE);
   assert_int_equal(sc_watch_find(&gaps, SC_DOMAIN_RUNTIME, 4)->action, SC_ACTION_NONE);
   free(gaps.of_domain[SC_DOMAIN_RUNTIME]);
-  assert_false(sc_watch_build(&gaps, no_name));
+  assert_false(sc_watch_build(&gaps, no_name, SC_WATCH_BOTH));
 }
 
 int main(void) {
