@@ -120,8 +120,12 @@ static void answer_process(struct sc_doc *doc, const struct sc_findings *f, cons
 {
   struct sc_buf line = {0};
 
-  sc_put_count(&line, p->counts.syncs);
-  sc_buf_printf(&line, " sync%s", sc_plural(p->counts.syncs));
+  if (p->unmeasured) {
+    sc_buf_puts(&line, "nothing measured");
+  } else {
+    sc_put_count(&line, p->counts.syncs);
+    sc_buf_printf(&line, " sync%s", sc_plural(p->counts.syncs));
+  }
   if (p->counts.syncs) {
     sc_buf_puts(&line, ", ");
     sc_put_count(&line, p->counts.read_backs);
@@ -134,9 +138,12 @@ static void answer_process(struct sc_doc *doc, const struct sc_findings *f, cons
     sc_buf_puts(&line, ")");
   }
   if (p->counts.syncs && !p->simulated && !f->simulated) {
-    sc_buf_puts(&line, "; it waited ");
+    size_t waiting;
+
+    (void)sc_process_longest_wait(p, &waiting);
+    sc_buf_puts(&line, waiting > 1 ? "; its threads together waited " : "; it waited ");
     sc_put_time(&line, (double)p->counts.wait_ns / 1000.0);
-    if (!isnan(p->wall_us)) {
+    if (!isnan(p->wall_us) && waiting <= 1) {
       sc_buf_puts(&line, " of ");
       sc_put_time(&line, p->wall_us);
     }

@@ -7,7 +7,7 @@
 
 #include "report/content.h"
 
-enum { RANGE_ROWS = 80, SITE_ROWS = 30, THREAD_ROWS = 40, DEEPEST_INDENT = 16 };
+enum { RANGE_ROWS = 80, SITE_ROWS = 30, THREAD_ROWS = 40, DEEPEST_INDENT = 16, RANK_ROWS = 64, RANKS_NAMED = 8 };
 
 /* ---- totals ------------------------------------------------------------------------------------ */
 
@@ -69,19 +69,57 @@ static void syncs_line(struct sc_doc *doc, const struct sc_counts *c)
 
 static void wait_line(struct sc_doc *doc, const struct sc_process *p)
 {
-  double wait_us = (double)p->counts.wait_ns / 1000.0;
+  size_t waiting;
+  const struct sc_thread_findings *longest = sc_process_longest_wait(p, &waiting);
   struct sc_buf line = {0};
 
   sc_buf_puts(&line, "waited ");
-  sc_put_time(&line, wait_us);
+  sc_put_time(&line, (double)p->counts.wait_ns / 1000.0);
   sc_buf_puts(&line, " inside them");
-  if (!isnan(p->wall_us)) {
+  if (waiting > 1)
+    sc_buf_printf(&line, ", summed over %zu threads; thread %llu longest, ", waiting,
+                  (unsigned long long)longest->tid);
+  else if (longest && !isnan(p->wall_us))
     sc_buf_puts(&line, ", ");
-    sc_put_share(&line, wait_us, p->wall_us);
+  if (waiting > 1)
+    sc_put_time(&line, longest->wait_us);
+  if (longest && !isnan(p->wall_us)) {
+    sc_buf_puts(&line, waiting > 1 ? ", " : "");
+    sc_put_share(&line, longest->wait_us, p->wall_us);
     sc_buf_puts(&line, " of ");
     sc_put_time(&line, p->wall_us);
     sc_buf_puts(&line, " wall time");
   }
+  sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
+}
+
+/* What being traced cost: rates measured in the process, times what was recorded. */
+static void cost_line(struct sc_doc *doc, const struct sc_process *p)
+{
+  uint64_t launches = p->counts.launches, calls = p->counts.api_calls - launches;
+  struct sc_buf line = {0};
+
+  if (isnan(p->start_cost_us))
+    return;
+  if (isnan(p->call_cost_us)) {
+    sc_buf_puts(&line, "the tracer's cost was not measured");
+  } else {
+    sc_buf_puts(&line, "the tracer cost about ");
+    sc_put_time(&line, (double)calls * p->call_cost_us + (double)launches * p->launch_cost_us);
+    sc_buf_puts(&line, ": ");
+    sc_put_count(&line, calls);
+    sc_buf_printf(&line, " recorded call%s at ", sc_plural(calls));
+    sc_put_time(&line, p->call_cost_us);
+    if (launches) {
+      sc_buf_puts(&line, " and ");
+      sc_put_count(&line, launches);
+      sc_buf_printf(&line, " launch%s at ", launches == 1 ? "" : "es");
+      sc_put_time(&line, p->launch_cost_us);
+    }
+    sc_buf_puts(&line, ", as timed in this process when it ended");
+  }
+  sc_buf_puts(&line, "; starting it took ");
+  sc_put_time(&line, p->start_cost_us);
   sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
 }
 
@@ -117,6 +155,8 @@ static void totals_lines(struct sc_doc *doc, const struct sc_process *p, bool si
   if (!work.data)
     sc_buf_puts(&work, "no submissions recorded");
   sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &work);
+  if (!simulated)
+    cost_line(doc, p);
 }
 
 static void state_lines(struct sc_doc *doc, const struct sc_process *p)
@@ -132,14 +172,18 @@ static void state_lines(struct sc_doc *doc, const struct sc_process *p)
       sc_buf_puts(&line, " of warm-up left out)");
     }
     sc_buf_puts(&line, ": ");
-    sc_put_count(&line, p->step_min);
-    if (p->step_max != p->step_min) {
-      sc_buf_puts(&line, " to ");
-      sc_put_count(&line, p->step_max);
-      sc_buf_puts(&line, ", median ");
-      sc_put_number(&line, p->step_median);
+    if (isnan(p->step_median)) {
+      sc_buf_puts(&line, "none is left to tell the syncs of");
+    } else {
+      sc_put_count(&line, p->step_min);
+      if (p->step_max != p->step_min) {
+        sc_buf_puts(&line, " to ");
+        sc_put_count(&line, p->step_max);
+        sc_buf_puts(&line, ", median ");
+        sc_put_number(&line, p->step_median);
+      }
+      sc_buf_printf(&line, " sync%s each", p->step_min == 1 && p->step_max == 1 ? "" : "s");
     }
-    sc_buf_puts(&line, " syncs each");
     sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
   }
   /* The warnings say what this means; here stands only whose process it was. */
@@ -157,9 +201,9 @@ static bool thread_is_silent(const struct sc_thread_findings *t)
   return !t->syncs && !t->launches && !t->poll_waits;
 }
 
-static void thread_row(struct sc_doc *doc, const struct sc_thread_findings *t, bool simulated)
+static void thread_row(struct sc_doc *doc, const struct sc_thread_findings *t, double wall_us, bool simulated)
 {
-  struct sc_buf name = {0}, syncs = {0}, wait = {0}, polls = {0}, launches = {0};
+  struct sc_buf name = {0}, syncs = {0}, wait = {0}, share = {0}, polls = {0}, launches = {0};
 
   sc_doc_row(doc, 0);
   sc_doc_cell(doc, SC_TONE_PLAIN, "%llu", (unsigned long long)t->tid);
@@ -170,18 +214,20 @@ static void thread_row(struct sc_doc *doc, const struct sc_thread_findings *t, b
   sc_doc_cell_take(doc, SC_TONE_STRONG, &syncs);
   sc_put_time(&wait, simulated || !t->syncs ? NAN : t->wait_us);
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &wait);
+  sc_put_share(&share, simulated || !t->syncs ? NAN : t->wait_us, wall_us);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &share);
   sc_put_count(&polls, t->poll_waits);
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &polls);
   sc_put_count(&launches, t->launches);
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &launches);
 }
 
-static void threads_table(struct sc_doc *doc, const struct sc_process *p, bool simulated)
+static void threads_table(struct sc_doc *doc, const struct sc_process *p, bool all, bool simulated)
 {
-  size_t rows = 0;
+  size_t rows = 0, limit = all ? SIZE_MAX : THREAD_ROWS;
 
   for (size_t i = 0; i < p->thread_count; i++)
-    rows += !thread_is_silent(&p->threads[i]);
+    rows += all || !thread_is_silent(&p->threads[i]);
   if (!rows)
     return;
   sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
@@ -190,17 +236,19 @@ static void threads_table(struct sc_doc *doc, const struct sc_process *p, bool s
   sc_doc_column(doc, false, "name");
   sc_doc_column(doc, true, "syncs");
   sc_doc_column(doc, true, "wait");
+  sc_doc_column(doc, true, "of wall time");
   sc_doc_column(doc, true, "poll waits");
   sc_doc_column(doc, true, "launches");
-  for (size_t i = 0, shown = 0; i < p->thread_count && shown < THREAD_ROWS; i++) {
-    if (thread_is_silent(&p->threads[i]))
+  for (size_t i = 0, shown = 0; i < p->thread_count && shown < limit; i++) {
+    if (!all && thread_is_silent(&p->threads[i]))
       continue;
-    thread_row(doc, &p->threads[i], simulated);
+    thread_row(doc, &p->threads[i], p->wall_us, simulated);
     shown++;
   }
   sc_doc_table_end(doc);
-  if (rows > THREAD_ROWS)
-    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more threads; JSON has them all.", rows - THREAD_ROWS);
+  if (rows > limit)
+    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more threads; --threads and JSON have them all.",
+               rows - limit);
 }
 
 /* ---- the tree of ranges ----------------------------------------------------------------------------
@@ -423,17 +471,151 @@ static void sites_table(struct sc_doc *doc, const struct sc_process *p, bool sim
     sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more sites; JSON has them all.", p->site_count - SITE_ROWS);
 }
 
-void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f)
+/* ---- allowed syncs -------------------------------------------------------------------------------- */
+
+static void allowed_lines(struct sc_doc *doc, const struct sc_process *p)
+{
+  struct sc_allowed *list;
+  size_t count;
+
+  if (!sc_process_allowed(p, &list, &count)) {
+    doc->failed = true;
+    return;
+  }
+  if (count)
+    sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
+  for (size_t i = 0; i < count; i++) {
+    struct sc_buf line = {0};
+
+    sc_buf_puts(&line, "allowed: ");
+    sc_put_name(&line, list[i].reason, 80);
+    sc_buf_puts(&line, ": ");
+    if (list[i].syncs)
+      sc_put_count(&line, list[i].syncs);
+    else
+      sc_buf_puts(&line, "no");
+    sc_buf_printf(&line, " sync%s in ", sc_plural(list[i].syncs));
+    sc_put_count(&line, list[i].occurrences);
+    sc_buf_printf(&line, " occurrence%s; in the count", sc_plural(list[i].occurrences));
+    sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
+  }
+  free(list);
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------------ */
+
+static void rank_row(struct sc_doc *doc, const struct sc_rank *rank, bool simulated)
+{
+  struct sc_buf name = {0}, syncs = {0}, step = {0}, wait = {0}, share = {0};
+  double wait_us = simulated ? NAN : rank->wait_us;
+
+  sc_doc_row(doc, 0);
+  sc_put_name(&name, rank->rank, 16);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &name);
+  sc_doc_cell(doc, SC_TONE_PLAIN, "%zu", rank->processes);
+  sc_put_count(&syncs, rank->syncs);
+  sc_doc_cell_take(doc, SC_TONE_STRONG, &syncs);
+  sc_put_number(&step, rank->step_median);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &step);
+  sc_put_time(&wait, wait_us);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &wait);
+  sc_put_share(&share, wait_us, rank->wall_us);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &share);
+}
+
+/* "rank 1: 24", for those that differ from the others. */
+static void differing_line(struct sc_doc *doc, const struct sc_ranks *ranks)
+{
+  struct sc_buf line = {0};
+  size_t named = 0;
+
+  sc_buf_puts(&line, "The counts differ: ");
+  for (size_t i = 0; i < ranks->count; i++) {
+    const struct sc_rank *rank = &ranks->list[i];
+
+    if (ranks->has_usual && rank->syncs == ranks->usual)
+      continue;
+    if (++named > RANKS_NAMED)
+      continue;
+    sc_buf_puts(&line, named > 1 ? ", rank " : "rank ");
+    sc_put_name(&line, rank->rank, 16);
+    sc_buf_puts(&line, " has ");
+    sc_put_count(&line, rank->syncs);
+  }
+  if (named > RANKS_NAMED)
+    sc_buf_printf(&line, " and %zu more ranks differ", named - RANKS_NAMED);
+  if (ranks->has_usual) {
+    sc_buf_puts(&line, ", the others have ");
+    sc_put_count(&line, ranks->usual);
+  }
+  sc_buf_puts(&line, ".");
+  sc_doc_take(doc, SC_BLOCK_LINE, SC_TONE_BAD, &line);
+}
+
+static void waits_line(struct sc_doc *doc, const struct sc_ranks *ranks)
+{
+  struct sc_buf line = {0};
+
+  if (!ranks->waits_most || ranks->waits_most == ranks->waits_least)
+    return;
+  sc_buf_puts(&line, "Rank ");
+  sc_put_name(&line, ranks->waits_most->rank, 16);
+  sc_buf_puts(&line, " waits most (");
+  sc_put_time(&line, ranks->waits_most->wait_us);
+  sc_buf_puts(&line, "), rank ");
+  sc_put_name(&line, ranks->waits_least->rank, 16);
+  sc_buf_puts(&line, " least (");
+  sc_put_time(&line, ranks->waits_least->wait_us);
+  sc_buf_puts(&line, "), each on its longest waiting thread.");
+  sc_doc_take(doc, SC_BLOCK_LINE, SC_TONE_PLAIN, &line);
+}
+
+void sc_content_ranks(struct sc_doc *doc, const struct sc_findings *f)
+{
+  bool simulated = sc_report_is_simulated(f);
+  struct sc_ranks ranks;
+
+  if (!sc_findings_ranks(f, &ranks)) {
+    doc->failed = true;
+    return;
+  }
+  if (ranks.count > 1) {
+    sc_doc_put(doc, SC_BLOCK_HEADING, SC_TONE_PLAIN, "%zu ranks", ranks.count);
+    sc_doc_table(doc, 1);
+    sc_doc_column(doc, false, "rank");
+    sc_doc_column(doc, true, "processes");
+    sc_doc_column(doc, true, "syncs");
+    sc_doc_column(doc, true, "a step");
+    sc_doc_column(doc, true, "wait");
+    sc_doc_column(doc, true, "of wall time");
+    for (size_t i = 0; i < ranks.count && i < RANK_ROWS; i++)
+      rank_row(doc, &ranks.list[i], simulated);
+    sc_doc_table_end(doc);
+    if (ranks.count > RANK_ROWS)
+      sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more ranks; JSON has them all.", ranks.count - RANK_ROWS);
+    if (ranks.min != ranks.max)
+      differing_line(doc, &ranks);
+    if (!simulated)
+      waits_line(doc, &ranks);
+  }
+  sc_ranks_free(&ranks);
+}
+
+void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f, bool all_threads)
 {
   for (size_t i = 0; i < f->process_count; i++) {
     const struct sc_process *p = &f->processes[i];
     bool simulated = p->simulated || f->simulated;
 
     process_heading(doc, p);
-    totals_lines(doc, p, simulated);
+    if (p->unmeasured)
+      sc_doc_put(doc, SC_BLOCK_ITEM, SC_TONE_BAD, "not measured: the warnings say why");
+    else
+      totals_lines(doc, p, simulated);
     state_lines(doc, p);
-    threads_table(doc, p, simulated);
+    threads_table(doc, p, all_threads, simulated);
     ranges_table(doc, p, simulated);
+    allowed_lines(doc, p);
     sites_table(doc, p, simulated);
   }
 }

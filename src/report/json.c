@@ -308,6 +308,48 @@ static json_t *laws_value(const struct sc_findings *f, bool *ok)
   return laws;
 }
 
+/* ---- ranks ----------------------------------------------------------------------------------------- */
+
+static json_t *rank_value(const struct sc_rank *rank, bool simulated, bool *ok)
+{
+  json_t *object = json_object();
+
+  sc_json_put(object, "rank", sc_json_rank(rank->rank), ok);
+  sc_json_put(object, "processes", sc_json_count(rank->processes), ok);
+  sc_json_put(object, "syncs", sc_json_count(rank->syncs), ok);
+  sc_json_put(object, "step_median", sc_json_number(rank->step_median), ok);
+  sc_json_put(object, "wait_us", sc_json_us(simulated ? NAN : rank->wait_us), ok);
+  sc_json_put(object, "wall_us", sc_json_us(simulated ? NAN : rank->wall_us), ok);
+  return object;
+}
+
+static json_t *ranks_value(const struct sc_findings *f, bool *ok)
+{
+  json_t *object, *syncs, *each;
+  bool simulated = sc_report_is_simulated(f), apart;
+  struct sc_ranks ranks = {0};
+
+  *ok &= sc_findings_ranks(f, &ranks);
+  if (!ranks.count)
+    return json_null();
+  object = json_object();
+  syncs = json_object();
+  each = json_array();
+  for (size_t i = 0; i < ranks.count; i++)
+    sc_json_push(each, rank_value(&ranks.list[i], simulated, ok), ok);
+  sc_json_put(syncs, "total", sc_json_count(ranks.total), ok);
+  sc_json_put(syncs, "min", sc_json_count(ranks.min), ok);
+  sc_json_put(syncs, "max", sc_json_count(ranks.max), ok);
+  sc_json_put(syncs, "usual", ranks.has_usual ? sc_json_count(ranks.usual) : json_null(), ok);
+  sc_json_put(object, "syncs", syncs, ok);
+  apart = !simulated && ranks.waits_most && ranks.waits_most != ranks.waits_least;
+  sc_json_put(object, "waits_most", apart ? sc_json_rank(ranks.waits_most->rank) : json_null(), ok);
+  sc_json_put(object, "waits_least", apart ? sc_json_rank(ranks.waits_least->rank) : json_null(), ok);
+  sc_json_put(object, "each", each, ok);
+  sc_ranks_free(&ranks);
+  return object;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------------- */
 
 static void put_losses(json_t *root, const struct sc_findings *f, bool *ok)
@@ -355,6 +397,7 @@ enum sc_status sc_report_write_json(const struct sc_findings *f, const struct sc
     sc_json_push(processes, sc_json_process(&f->processes[i], f->simulated || f->processes[i].simulated, &ok), &ok);
   sc_json_put(root, "processes", processes, &ok);
   put_losses(root, f, &ok);
+  sc_json_put(root, "ranks", ranks_value(f, &ok), &ok);
   if (ok)
     ok = json_dump_callback(root, write_chunk, out, JSON_INDENT(2) | JSON_REAL_PRECISION(REAL_DIGITS)) == 0;
   json_decref(root);

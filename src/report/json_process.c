@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * processes[] of the JSON report. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "report/json_value.h"
 
@@ -92,10 +93,43 @@ static json_t *steps_value(const struct sc_process *p, bool *ok)
   object = json_object();
   sc_json_put(object, "count", sc_json_count(p->steps), ok);
   sc_json_put(object, "warmup", sc_json_count(p->warmup), ok);
-  sc_json_put(object, "min", sc_json_count(p->step_min), ok);
+  sc_json_put(object, "min", isnan(p->step_median) ? json_null() : sc_json_count(p->step_min), ok);
   sc_json_put(object, "median", sc_json_number(p->step_median), ok);
-  sc_json_put(object, "max", sc_json_count(p->step_max), ok);
+  sc_json_put(object, "max", isnan(p->step_median) ? json_null() : sc_json_count(p->step_max), ok);
   return object;
+}
+
+/* Rates as measured in the process when it ended; the totals follow from what was recorded. */
+static json_t *tracer_value(const struct sc_process *p, bool simulated, bool *ok)
+{
+  json_t *object = json_object();
+  uint64_t calls = p->counts.api_calls - p->counts.launches;
+  double total_us = (double)calls * p->call_cost_us + (double)p->counts.launches * p->launch_cost_us;
+
+  sc_json_put(object, "start_us", sc_json_us(simulated ? NAN : p->start_cost_us), ok);
+  sc_json_put(object, "call_us", sc_json_us(simulated ? NAN : p->call_cost_us), ok);
+  sc_json_put(object, "launch_us", sc_json_us(simulated ? NAN : p->launch_cost_us), ok);
+  sc_json_put(object, "calls_us", sc_json_us(simulated ? NAN : total_us), ok);
+  return object;
+}
+
+static json_t *allowed_value(const struct sc_process *p, bool *ok)
+{
+  json_t *array = json_array();
+  struct sc_allowed *list = NULL;
+  size_t count = 0;
+
+  *ok &= sc_process_allowed(p, &list, &count);
+  for (size_t i = 0; i < count; i++) {
+    json_t *object = json_object();
+
+    sc_json_put(object, "reason", sc_json_text(list[i].reason), ok);
+    sc_json_put(object, "occurrences", sc_json_count(list[i].occurrences), ok);
+    sc_json_put(object, "syncs", sc_json_count(list[i].syncs), ok);
+    sc_json_push(array, object, ok);
+  }
+  free(list);
+  return array;
 }
 
 static json_t *syncs_value(const struct sc_process *p, bool simulated, bool *ok)
@@ -109,7 +143,7 @@ static json_t *syncs_value(const struct sc_process *p, bool simulated, bool *ok)
 }
 
 /* Ranks come as text from the environment: a number where they are one. */
-static json_t *rank_value(const char *rank)
+json_t *sc_json_rank(const char *rank)
 {
   uint64_t number;
 
@@ -128,8 +162,8 @@ json_t *sc_json_process(const struct sc_process *p, bool simulated, bool *ok)
     sc_json_push(sites, site_value(&p->sites[i], simulated, ok), ok);
   sc_json_put(object, "host", sc_json_text(p->host), ok);
   sc_json_put(object, "pid", sc_json_count(p->pid), ok);
-  sc_json_put(object, "rank", rank_value(p->rank), ok);
-  sc_json_put(object, "local_rank", rank_value(p->local_rank), ok);
+  sc_json_put(object, "rank", sc_json_rank(p->rank), ok);
+  sc_json_put(object, "local_rank", sc_json_rank(p->local_rank), ok);
   sc_json_put(object, "command", sc_json_text(p->command), ok);
   sc_json_put(object, "wall_us", sc_json_us(simulated ? NAN : p->wall_us), ok);
   sc_json_put(object, "attached_late", json_boolean(p->attached_late), ok);
@@ -138,7 +172,10 @@ json_t *sc_json_process(const struct sc_process *p, bool simulated, bool *ok)
   sc_json_put(object, "threads", threads, ok);
   sc_json_put(object, "ranges", ranges, ok);
   sc_json_put(object, "sites", sites, ok);
+  sc_json_put(object, "measured", json_boolean(!p->unmeasured), ok);
+  sc_json_put(object, "allowed", allowed_value(p, ok), ok);
+  sc_json_put(object, "tracer", tracer_value(p, simulated, ok), ok);
   sc_json_put(object, "steps", steps_value(p, ok), ok);
-  sc_json_put(object, "syncs", syncs_value(p, simulated, ok), ok);
+  sc_json_put(object, "syncs", p->unmeasured ? json_null() : syncs_value(p, simulated, ok), ok);
   return object;
 }

@@ -24,6 +24,7 @@ json_t *sc_json_by_class(const struct sc_counts *counts, bool *ok);
 /* poll_waits, uncertain, failed, lifecycle and the other counts beside the classes. */
 void sc_json_put_counts(json_t *object, const struct sc_counts *counts, bool *ok);
 
+json_t *sc_json_rank(const char *rank); /* a number where it is one */
 json_t *sc_json_process(const struct sc_process *process, bool simulated, bool *ok);
 
 #endif

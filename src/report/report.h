@@ -27,6 +27,7 @@ struct sc_report_options {
   unsigned width;  /* columns of the terminal; 0: 100. Text only. */
   bool color;      /* the caller knows the terminal and NO_COLOR; no writer looks at the environment. Text only. */
   bool per_expert; /* adds the table by expert and op; JSON always holds it */
+  bool threads;    /* lists every thread, silent ones too; JSON always does */
   bool quiet;      /* the answer and what makes it doubtful, no tables. JSON is always whole. */
 };
 

@@ -397,6 +397,9 @@ struct sc_findings *fixture_process(void)
   p->pid = 4242;
   p->wall_us = 2.4e6;
   p->ended_cleanly = true;
+  p->start_cost_us = 13000;
+  p->call_cost_us = 0.5;
+  p->launch_cost_us = 0.25;
   p->counts = (struct sc_counts){.syncs = 3842,
                                  .read_backs = 3840,
                                  .idle_syncs = 2,
@@ -425,6 +428,11 @@ struct sc_findings *fixture_process(void)
   p->step_min = p->step_max = 96;
   p->step_median = 96;
   return f;
+}
+
+void fixture_add_allowed(struct sc_findings *f)
+{
+  add_range(&f->processes[0], "synccount.allow:logging", "allow", 0, 40, 0, 0);
 }
 
 /* ---- names meant to harm ------------------------------------------------------------------------- */

@@ -13,7 +13,8 @@ struct sc_findings *fixture_lost(void);
 struct sc_findings *fixture_hit(void);                 /* hit < E, and a layer that differs from the expectation */
 struct sc_findings *fixture_assumed(void);             /* full, with two assumed round trips */
 struct sc_findings *fixture_ruler(void);               /* zero runs: what `synccount ruler` finds */
-struct sc_findings *fixture_process(void);             /* a traced program: threads, ranges, sites, steps */
+struct sc_findings *fixture_process(void);
+void fixture_add_allowed(struct sc_findings *f); /* a range synccount.allow:logging without syncs */             /* a traced program: threads, ranges, sites, steps */
 struct sc_findings *fixture_hostile(const char *name); /* the given string wherever a string comes from outside */
 
 /* The report as a string; the caller frees it. Fails the test when the writer fails. */

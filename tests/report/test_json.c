@@ -209,6 +209,14 @@ static const struct key process_keys[] = {
     {"processes.[].sites.[].python.[].function", "S"},
     {"processes.[].sites.[].native", "A"},
     {"processes.[].sites.[].range", "S"},
+    {"processes.[].measured", "B"},
+    {"processes.[].allowed.[].reason", "S"},
+    {"processes.[].allowed.[].occurrences", "I"},
+    {"processes.[].allowed.[].syncs", "I"},
+    {"processes.[].tracer.start_us", "R"},
+    {"processes.[].tracer.call_us", "R"},
+    {"processes.[].tracer.launch_us", "R"},
+    {"processes.[].tracer.calls_us", "R"},
     {"processes.[].steps.count", "I"},
     {"processes.[].steps.warmup", "I"},
     {"processes.[].steps.min", "I"},
@@ -225,11 +233,24 @@ static const struct key process_keys[] = {
     {"processes.[].syncs.lifecycle", "I"},
     {"processes.[].syncs.api_calls", "I"},
     {"processes.[].syncs.wait_us", "R"},
+    {"ranks.syncs.total", "I"},
+    {"ranks.syncs.min", "I"},
+    {"ranks.syncs.max", "I"},
+    {"ranks.syncs.usual", "I0"},
+    {"ranks.waits_most", "I0"},
+    {"ranks.waits_least", "I0"},
+    {"ranks.each.[].rank", "I"},
+    {"ranks.each.[].processes", "I"},
+    {"ranks.each.[].syncs", "I"},
+    {"ranks.each.[].step_median", "R"},
+    {"ranks.each.[].wait_us", "R"},
+    {"ranks.each.[].wall_us", "R"},
 };
 
 static const char *const top_order[] = {
     "schema",        "version",  "host", "device", "conditions", "round_trip", "ruler",   "assumed_round_trips_us",
-    "marginal_sync", "controls", "runs", "laws",   "processes",  "losses",     "warnings"};
+    "marginal_sync", "controls", "runs", "laws",   "processes",  "losses",     "warnings",
+    "ranks"};
 
 static bool type_is(const json_t *value, char letter)
 {
@@ -311,6 +332,7 @@ static void every_key_of_the_schema_is_there_with_its_type(void **state)
   for (size_t i = 0; i < SC_COUNTOF(main_keys); i++)
     check_key(root, main_keys[i].path, &main_keys[i]);
   json_decref(root);
+  fixture_add_allowed(process);
   root = parse(process);
   for (size_t i = 0; i < SC_COUNTOF(process_keys); i++)
     check_key(root, process_keys[i].path, &process_keys[i]);
