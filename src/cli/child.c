@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/launch.h"
+
 #define KEPT_OUTPUT (16u << 10)
 #define GRACE_MS 2000
-
-extern char **environ;
 
 static void fatal_signals(sigset_t *set)
 {
@@ -46,39 +46,6 @@ bool child_interrupted(void)
   sigset_t pending;
   return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
                                        sigismember(&pending, SIGHUP) == 1);
-}
-
-/* ---- environment ------------------------------------------------------------------------------- */
-
-static bool same_name(const char *entry, const char *change)
-{
-  size_t length = strcspn(change, "=");
-  return strncmp(entry, change, length) == 0 && entry[length] == '=';
-}
-
-/* The child's environment: an array to free, whose strings are borrowed. */
-static char **make_environment(const char *const *changes)
-{
-  size_t count = 0, used = 0, added = 0;
-  while (environ[count])
-    ++count;
-  while (changes && changes[added])
-    ++added;
-  char **list = sc_calloc_array(count + added + 1, sizeof *list);
-  if (!list)
-    return NULL;
-  for (size_t i = 0; i < count; ++i) {
-    bool replaced = false;
-    for (size_t j = 0; j < added && !replaced; ++j)
-      replaced = same_name(environ[i], changes[j]);
-    if (!replaced)
-      list[used++] = environ[i];
-  }
-  for (size_t j = 0; j < added; ++j) {
-    if (strchr(changes[j], '='))
-      list[used++] = (char *)changes[j];
-  }
-  return list;
 }
 
 /* ---- the child's side -------------------------------------------------------------------------- */
@@ -243,7 +210,7 @@ static enum sc_status start(const struct child *child, struct running *running, 
 {
   int output[2] = {-1, -1}, errors[2] = {-1, -1}, reason = 0;
   enum sc_status status = SC_OK;
-  char **environment = make_environment(child->environment);
+  char **environment = launch_environment(child->environment);
   if (!environment)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
   if (pipe2(output, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0) {

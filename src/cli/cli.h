@@ -30,6 +30,17 @@ enum cli_option_id {
   CLI_OUTPUT,
   CLI_KEEP_TRACES,
   CLI_QUIET,
+  CLI_WARMUP,
+  CLI_FROM,
+  CLI_RANGES,
+  CLI_CAPTURE_RANGE,
+  CLI_THREADS,
+  CLI_STACKS,
+  CLI_FOLLOW,
+  CLI_NO_FOLLOW,
+  CLI_MAX_TRACE,
+  CLI_API,
+  CLI_KEEP_GOING,
   CLI_HELP,
   CLI_VERSION,
 };
@@ -49,12 +60,13 @@ struct cli_command {
   const char *description;           /* paragraphs, or NULL */
   const struct cli_option *options;  /* up to CLI_END */
   int (*run)(int argc, char **argv); /* argv[0] is the command's word */
+  bool takes_program;                /* options end at the first operand: what follows belongs to that program */
 };
 
 /* The commands in order, the main one first; NULL past the last. */
 const struct cli_command *cli_command_at(size_t index);
 const struct cli_command *cli_command_find(const char *name);
-extern const struct cli_command cli_main, cli_ruler, cli_report, cli_help;
+extern const struct cli_command cli_main, cli_ruler, cli_run, cli_report, cli_help;
 
 /* Writes the command's help text, the same for `synccount help X` and `synccount X --help`. */
 int cli_print_help(const struct cli_command *command);

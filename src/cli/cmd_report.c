@@ -12,21 +12,24 @@
 
 static const struct cli_option options[] = {
     {CLI_PER_EXPERT, 0, "per-expert", NULL, "also show the syncs by expert and op"},
+    SETTINGS_ANALYSIS_OPTIONS,
     SETTINGS_REPORT_OPTIONS,
     {.id = CLI_END},
 };
 
-static enum sc_status add_trace(const char *path, struct sc_findings *findings, struct sc_error *err)
+static enum sc_status add_trace(const char *path, const struct sc_analysis_options *how,
+                                struct sc_findings *findings, struct sc_error *err)
 {
   struct sc_reader *reader = NULL;
   enum sc_status status = sc_reader_open(path, &reader, err);
   if (status == SC_OK)
-    status = sc_analysis_read(reader, NULL, findings, err);
+    status = sc_analysis_read(reader, how, findings, err);
   sc_reader_close(reader);
   return status;
 }
 
-static enum sc_status add_folder(const char *path, struct sc_findings *findings, struct sc_error *err)
+static enum sc_status add_folder(const char *path, const struct sc_analysis_options *how,
+                                 struct sc_findings *findings, struct sc_error *err)
 {
   char **names;
   size_t count;
@@ -40,7 +43,7 @@ static enum sc_status add_folder(const char *path, struct sc_findings *findings,
                           path);
   for (size_t i = 0; status == SC_OK && i < count; ++i) {
     char *file = sc_asprintf("%s/%s", path, names[i]);
-    status = file ? add_trace(file, findings, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = file ? add_trace(file, how, findings, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
     free(file);
   }
   folder_free_names(names, count);
@@ -68,12 +71,13 @@ none:
   return NULL;
 }
 
-static enum sc_status add_operand(const char *operand, struct sc_findings *findings, struct sc_error *err)
+static enum sc_status add_operand(const char *operand, const struct sc_analysis_options *how,
+                                  struct sc_findings *findings, struct sc_error *err)
 {
   struct stat info;
   if (stat(operand, &info) != 0)
     return sc_error_set(err, SC_ERR_IO, "cannot read '%s': %s", operand, strerror(errno));
-  return S_ISDIR(info.st_mode) ? add_folder(operand, findings, err) : add_trace(operand, findings, err);
+  return S_ISDIR(info.st_mode) ? add_folder(operand, how, findings, err) : add_trace(operand, how, findings, err);
 }
 
 /* All operands are of one session: its findings. Otherwise each trace is a process. */
@@ -88,9 +92,9 @@ static enum sc_status load(char **operands, int count, struct bench *bench, stru
   }
   enum sc_status status = SC_OK;
   if (one)
-    status = session_load(session, bench->findings, &bench->outcome, err);
+    status = session_load(session, &bench->settings.analysis, bench->findings, &bench->outcome, err);
   for (int i = 0; !one && status == SC_OK && i < count; ++i)
-    status = add_operand(operands[i], bench->findings, err);
+    status = add_operand(operands[i], &bench->settings.analysis, bench->findings, err);
   free(session);
   return status;
 }

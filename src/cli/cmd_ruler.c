@@ -37,7 +37,7 @@ static enum sc_status work(struct bench *bench, struct sc_error *err)
   if (status == SC_OK)
     status = measure(&passes, err);
   if (status == SC_OK)
-    status = session_load(bench->folder.path, bench->findings, &bench->outcome, err);
+    status = session_load(bench->folder.path, NULL, bench->findings, &bench->outcome, err);
   return status;
 }
 

@@ -165,6 +165,8 @@ static bool condition_fields(struct sc_findings *f, const struct sc_host *host, 
   ok = ok && answer(f, "wsl", host->wsl, "WSL: each submission crosses the hypervisor, round trips are long");
   if (!input->simulated)
     return ok && gpu_conditions(f, host, input->device);
+  if (isnan(input->sim_round_trip_us))
+    return ok;
   snprintf(line, sizeof line, "Simulated device: it plays a round trip of %s",
            sc_format_time_us(input->sim_round_trip_us, time));
   return ok && sc_findings_number(f, "conditions", "sim_round_trip_us", input->sim_round_trip_us, line);

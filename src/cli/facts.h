@@ -9,7 +9,7 @@
 struct facts_input {
   const char *sysroot;
   bool simulated;
-  double sim_round_trip_us;             /* when simulated */
+  double sim_round_trip_us;             /* when simulated; NaN if not known */
   const struct document_device *device; /* as the probe saw it; NULL if unknown */
   const char *cupti;                    /* version from the trace; NULL if not traced */
 };

@@ -10,10 +10,13 @@
 #define HELP_COLUMN 32
 
 /* getopt_long's forms of a table. ":" first: a missing argument is told apart from an unknown option. */
-static void to_getopt(const struct cli_option *options, struct option longs[static MAX_OPTIONS],
-                      char shorts[static 2 * MAX_OPTIONS + 2])
+static void to_getopt(const struct cli_command *command, struct option longs[static MAX_OPTIONS],
+                      char shorts[static 2 * MAX_OPTIONS + 3])
 {
+  const struct cli_option *options = command->options;
   size_t count = 0, letters = 0;
+  if (command->takes_program)
+    shorts[letters++] = '+';
   shorts[letters++] = ':';
   for (const struct cli_option *option = options; option->id != CLI_END && count + 1 < MAX_OPTIONS; ++option, ++count) {
     longs[count] =
@@ -55,9 +58,9 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, cli_hand
               bool *done)
 {
   struct option longs[MAX_OPTIONS];
-  char shorts[2 * MAX_OPTIONS + 2];
+  char shorts[2 * MAX_OPTIONS + 3];
   *done = true;
-  to_getopt(command->options, longs, shorts);
+  to_getopt(command, longs, shorts);
   opterr = 0;
   optind = 0; /* glibc: start afresh */
   for (int value; (value = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {

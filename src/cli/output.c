@@ -10,26 +10,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static unsigned terminal_width(void)
+static unsigned terminal_width(int fd)
 {
   struct winsize size;
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static bool wants_color(void)
+static bool wants_color(int fd)
 {
   const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
-  return isatty(STDOUT_FILENO) && !(none && *none) && term && strcmp(term, "dumb") != 0;
+  return isatty(fd) && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
 static enum sc_status write_report(const struct settings *settings, const struct sc_findings *findings, FILE *file,
                                    struct sc_error *err)
 {
-  const bool terminal = file == stdout;
-  const struct sc_report_options options = {.width = terminal ? terminal_width() : 0,
-                                            .color = terminal && wants_color(),
+  const bool terminal = file == stdout || file == stderr;
+  const int fd = fileno(file);
+  const struct sc_report_options options = {.width = terminal ? terminal_width(fd) : 0,
+                                            .color = terminal && wants_color(fd),
                                             .per_expert = settings->per_expert,
-                                            .quiet = settings->quiet};
+                                            .quiet = settings->quiet,
+                                            .threads = settings->threads};
   struct sc_out *out = sc_out_file(file);
   if (!out)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
@@ -121,7 +123,7 @@ enum sc_status output_report(const struct settings *settings, const struct sc_fi
 {
   enum sc_status status;
   if (!settings->output)
-    status = write_report(settings, findings, stdout, err);
+    status = write_report(settings, findings, settings->to_stderr ? stderr : stdout, err);
   else if (is_replaced(settings->output))
     status = write_file(settings, findings, err);
   else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The report to standard output, or whole to a file: under another name first, so that a reader never sees half of it.
- */
+ * The report to standard output (of run: to standard error), or whole to a file: under another name first, so that a
+ * reader never sees half of it. */
 #ifndef SC_CLI_OUTPUT_H
 #define SC_CLI_OUTPUT_H
 

@@ -54,6 +54,23 @@ static json_t *documents_json(const struct folder *folder)
   return list;
 }
 
+/* How the traces of a run are read, or null. */
+static json_t *run_json(const struct sc_analysis_options *options)
+{
+  if (!options)
+    return json_null();
+  json_t *rules = json_array();
+  for (size_t i = 0; i < options->level_count; ++i)
+    json_array_append_new(rules, json_pack("{s:s, s:s}", "pattern", options->levels[i].pattern, "level",
+                                           options->levels[i].level));
+  if (json_array_size(rules) != options->level_count) {
+    json_decref(rules);
+    return NULL;
+  }
+  return json_pack("{s:I, s:s?, s:o, s:b}", "warmup", (json_int_t)options->warmup, "from", options->from, "ranges", rules,
+                   "capture_range", options->capture_range);
+}
+
 enum sc_status session_write(const struct folder *folder, const struct session_notes *notes, struct sc_error *err)
 {
   json_t *fields = json_array(), *assumed = json_array(), *warnings = json_array();
@@ -68,9 +85,10 @@ enum sc_status session_write(const struct folder *folder, const struct session_n
                json_array_size(assumed) == notes->assumed_count &&
                json_array_size(warnings) == notes->facts->warning_count;
   json_t *root =
-      json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "version", SC_VERSION, "simulated",
+      json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "version", SC_VERSION, "simulated",
                 notes->simulated, "documents", documents_json(folder), "traces",
-                files_json(folder, "*" SC_TRACE_SUFFIX), "fields", fields, "assumed_us", assumed, "warnings", warnings);
+                files_json(folder, "*" SC_TRACE_SUFFIX), "fields", fields, "assumed_us", assumed, "warnings", warnings, "run",
+                run_json(notes->run));
   char *path = folder_file(folder, SESSION_FILE);
   if (!whole || !root || !path)
     status = no_memory(err);
@@ -298,8 +316,79 @@ static enum sc_status count_runs(const char *path, const json_t *root, struct sc
   return status;
 }
 
-enum sc_status session_load(const char *path, struct sc_findings *findings, struct session_outcome *outcome,
-                            struct sc_error *err)
+/* ---- the traces of a run: each is a process ------------------------------------------------------- */
+
+/* What the run was read with. Strings are borrowed from root; free out->levels. */
+static bool run_options(const json_t *run, struct sc_analysis_options *out)
+{
+  const json_t *rules = json_object_get(run, "ranges"), *warmup = json_object_get(run, "warmup"), *item;
+  size_t i, count = json_array_size(rules);
+  struct sc_level_rule *levels = sc_calloc_array(count + 1, sizeof *levels);
+  *out = (struct sc_analysis_options){.levels = levels, .level_count = count};
+  if (!levels || !json_is_array(rules) || !json_is_integer(warmup) || json_integer_value(warmup) < 0)
+    return false;
+  json_array_foreach(rules, i, item)
+  {
+    levels[i].pattern = json_string_value(json_object_get(item, "pattern"));
+    levels[i].level = json_string_value(json_object_get(item, "level"));
+    if (!levels[i].pattern || !levels[i].level || !sc_analysis_has_level(levels[i].level))
+      return false;
+  }
+  out->warmup = (uint64_t)json_integer_value(warmup);
+  out->from = json_string_value(json_object_get(run, "from"));
+  out->capture_range = json_is_true(json_object_get(run, "capture_range"));
+  return true;
+}
+
+static void override(struct sc_analysis_options *options, const struct sc_analysis_options *asked)
+{
+  if (!asked)
+    return;
+  if (asked->level_count) {
+    options->levels = asked->levels;
+    options->level_count = asked->level_count;
+  }
+  if (asked->warmup)
+    options->warmup = asked->warmup;
+  if (asked->from)
+    options->from = asked->from;
+  options->capture_range |= asked->capture_range;
+}
+
+static enum sc_status load_run(const char *path, const json_t *root, const struct sc_analysis_options *asked,
+                               struct sc_findings *findings, struct sc_error *err)
+{
+  const json_t *run = json_object_get(root, "run"), *traces = json_object_get(root, "traces"), *item;
+  struct sc_analysis_options options;
+  size_t i;
+  if (!run || json_is_null(run))
+    return SC_OK;
+  enum sc_status status = SC_OK;
+  const bool sound = run_options(run, &options) && json_is_array(traces);
+  const struct sc_level_rule *stored = options.levels;
+  override(&options, asked);
+  if (!sound)
+    status = malformed(path, "'run' is not as described", err);
+  json_array_foreach(traces, i, item)
+  {
+    if (status != SC_OK)
+      break;
+    const char *name = file_name(item);
+    struct sc_error why = {0};
+    status = name ? add_trace(path, name, &options, findings, &why)
+                  : malformed(path, "'traces' holds no file name", &why);
+    /* One process of many, killed while it made its file, must not cost the report of the others. */
+    if (name && (status == SC_ERR_FORMAT || status == SC_ERR_IO))
+      status = sc_findings_warn(findings, "%s", why.message) ? SC_OK : no_memory(&why);
+    if (status != SC_OK)
+      sc_error_set(err, status, "%s", why.message);
+  }
+  free((void *)stored);
+  return status;
+}
+
+enum sc_status session_load(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
+                            struct session_outcome *outcome, struct sc_error *err)
 {
   json_t *root = NULL;
   *outcome = (struct session_outcome){0};
@@ -310,6 +399,8 @@ enum sc_status session_load(const char *path, struct sc_findings *findings, stru
     status = add_documents(path, root, findings, outcome, err);
   if (status == SC_OK)
     status = count_runs(path, root, findings, outcome, err);
+  if (status == SC_OK)
+    status = load_run(path, root, options, findings, err);
   json_decref(root);
   return status;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A session: what one main or ruler command measured, as files in a folder. The command writes them and reads them back
+ * A session: what one main, ruler or run command measured, as files in a folder. The command writes them and reads them back
  * to make its report, so that `synccount report` on kept files says the same by construction. */
 #ifndef SC_CLI_SESSION_H
 #define SC_CLI_SESSION_H
 
-#include "analysis/findings.h"
+#include "analysis/analysis.h"
 #include "cli/folder.h"
 
 #define SESSION_FILE "session.json"
@@ -17,6 +17,7 @@ struct session_notes {
   const double *assumed_us;
   size_t assumed_count;
   bool simulated;
+  const struct sc_analysis_options *run; /* of `synccount run`: how its traces are read. NULL: another command's session */
 };
 
 /* Writes SESSION_FILE, naming the documents and traces that lie in the folder. */
@@ -33,7 +34,8 @@ struct session_outcome {
   size_t unexpected; /* runs whose count or output is not what it must be */
 };
 /* Fills findings from the folder's files. SC_ERR_FORMAT, SC_ERR_IO, SC_ERR_VERSION if one is damaged or missing. */
-enum sc_status session_load(const char *path, struct sc_findings *findings, struct session_outcome *outcome,
-                            struct sc_error *err) SC_NODISCARD;
+/* options, which may be NULL: what is set in them replaces what a session of `synccount run` was read with. */
+enum sc_status session_load(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
+                            struct session_outcome *outcome, struct sc_error *err) SC_NODISCARD;
 
 #endif

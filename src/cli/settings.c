@@ -30,6 +30,9 @@ void settings_free(struct settings *settings)
   free_texts(settings->variants, settings->variants_count);
   sc_config_free(settings->config);
   free(settings->assumed_us);
+  for (size_t i = 0; i < settings->analysis.level_count; ++i)
+    free((char *)settings->analysis.levels[i].pattern);
+  free((void *)settings->analysis.levels);
 }
 
 static bool usage(struct sc_error *err, const char *message, const char *value)
@@ -218,6 +221,79 @@ static bool text_value(const char *text, const char **out, struct sc_error *err)
   return true;
 }
 
+/* ---- run and report ----------------------------------------------------------------------------- */
+
+/* "PATTERN=LEVEL", at the last '=': a pattern may hold one. */
+static bool range_rule(struct settings *settings, const char *text, struct sc_error *err)
+{
+  const char *equals = strrchr(text, '=');
+  if (!equals || equals == text || !sc_analysis_has_level(equals + 1)) {
+    sc_error_set(err, SC_ERR_USAGE, "'%.80s' is not PATTERN=LEVEL with a level of: step, layer, expert, op, run", text);
+    return false;
+  }
+  char *pattern = sc_strndup(text, (size_t)(equals - text));
+  struct sc_level_rule *rule = pattern ? sc_array_push(&settings->analysis.levels, &settings->analysis.level_count,
+                                                       &settings->rules_capacity, sizeof *rule)
+                                       : NULL;
+  if (!rule) {
+    free(pattern);
+    return no_memory(err);
+  }
+  *rule = (struct sc_level_rule){pattern, equals + 1};
+  return true;
+}
+
+static bool known_list(const char *text, const char *const *words, const char **out, struct sc_error *err)
+{
+  for (const char *at = text;; ++at) {
+    size_t length = strcspn(at, ",");
+    const char *found;
+    char *item = sc_strndup(at, length);
+    if (!item)
+      return no_memory(err);
+    bool ok = word(item, words, &found, err);
+    free(item);
+    if (!ok)
+      return false;
+    at += length;
+    if (!*at)
+      break;
+  }
+  *out = text;
+  return true;
+}
+
+static bool stacks(const char *text, const char **out, struct sc_error *err)
+{
+  static const char *const kinds[] = {"python", "native", "none", NULL};
+  if (strcmp(text, "none") != 0 && strstr(text, "none"))
+    return usage(err, "asks for stacks and for none", text);
+  return known_list(text, kinds, out, err);
+}
+
+static bool api(const char *text, const char **out, struct sc_error *err)
+{
+  static const char *const apis[] = {"runtime", "driver", NULL};
+  return known_list(text, apis, out, err);
+}
+
+static bool max_trace(const char *text, const char **out, struct sc_error *err)
+{
+  uint64_t bytes;
+  if (!sc_parse_size(text, &bytes) || bytes == 0)
+    return usage(err, "is not a size such as 64M", text);
+  *out = text;
+  return true;
+}
+
+static bool capture_range(struct settings *settings, const char *text, struct sc_error *err)
+{
+  if (strcmp(text, "cudaProfilerApi") != 0)
+    return usage(err, "is not cudaProfilerApi, the one kind of range there is", text);
+  settings->analysis.capture_range = true;
+  return true;
+}
+
 bool settings_option(void *context, enum cli_option_id id, const char *argument, struct sc_error *err)
 {
   struct settings *s = context;
@@ -247,6 +323,17 @@ bool settings_option(void *context, enum cli_option_id id, const char *argument,
     return true;
   case CLI_KEEP_TRACES: return text_value(argument, &s->keep_traces, err);
   case CLI_QUIET: s->quiet = true; return true;
+  case CLI_WARMUP: return number(argument, 0, UINT32_MAX, &s->analysis.warmup, err);
+  case CLI_FROM: return text_value(argument, &s->analysis.from, err);
+  case CLI_RANGES: return range_rule(s, argument, err);
+  case CLI_CAPTURE_RANGE: return capture_range(s, argument, err);
+  case CLI_THREADS: s->threads = true; return true;
+  case CLI_STACKS: return stacks(argument, &s->stacks, err);
+  case CLI_FOLLOW: s->no_follow = false; return true;
+  case CLI_NO_FOLLOW: s->no_follow = true; return true;
+  case CLI_MAX_TRACE: return max_trace(argument, &s->max_trace, err);
+  case CLI_API: return api(argument, &s->api, err);
+  case CLI_KEEP_GOING: s->keep_going = true; return true;
   default: sc_error_set(err, SC_ERR_INTERNAL, "an option of the table has no handler"); return false;
   }
 }

@@ -3,6 +3,7 @@
 #ifndef SC_CLI_SETTINGS_H
 #define SC_CLI_SETTINGS_H
 
+#include "analysis/analysis.h"
 #include "cli/cli.h"
 #include "config/config.h"
 #include "report/report.h"
@@ -32,6 +33,14 @@ struct settings {
   const char *output;
   const char *keep_traces;
   bool per_expert, quiet;
+
+  /* of run and report */
+  struct sc_analysis_options analysis; /* its rules and their patterns belong to this struct */
+  size_t rules_capacity;
+  bool threads;
+  bool to_stderr; /* the report, when no file is named: stdout is the program's */
+  const char *stacks, *api, *max_trace; /* for the tracer, checked */
+  bool no_follow, keep_going;
 };
 
 void settings_init(struct settings *settings);
@@ -95,6 +104,18 @@ bool plan_has_variant(const struct plan *plan, const char *name);
    "auto, cuda, cuda:N or sim (default: auto: the GPU, or the\nsimulated device if this machine has no NVIDIA device " \
    "at all)"},                                                                                                         \
       SETTINGS_SIM_ROUND_TRIP_OPTION
+/* How traces are read: the same for run and report. */
+#define SETTINGS_ANALYSIS_OPTIONS                                                                                     \
+  {CLI_WARMUP, 0, "warmup", "N", "leave the first N steps of each thread out of the steps' figures"},                 \
+      {CLI_FROM, 0, "from", "RANGE",                                                                                  \
+       "leave steps out that ended before a range of this name (* and ?\nas in file names) first opened"},            \
+      {CLI_RANGES, 0, "ranges", "RULE",                                                                               \
+       "PATTERN=LEVEL: ranges whose name matches are a step, layer, expert\nor op; may be given again"},              \
+      {CLI_CAPTURE_RANGE, 0, "capture-range", "API",                                                                  \
+       "cudaProfilerApi: count only between cudaProfilerStart and\ncudaProfilerStop"},                                \
+  {                                                                                                                   \
+    CLI_THREADS, 0, "threads", NULL, "list every thread, silent ones too"                                             \
+  }
 #define SETTINGS_REPORT_OPTIONS                                                                   \
   {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},                  \
       {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard output"}, \

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Why a program, or a part of it, was not traced. */
+#ifndef SC_CLI_WHY_H
+#define SC_CLI_WHY_H
+
+#include "analysis/findings.h"
+#include "cli/folder.h"
+
+/* Adds what the tracer left in the folder about processes that it was in and did not trace. */
+enum sc_status why_add_untraced(const struct folder *folder, struct sc_findings *notes,
+                                struct sc_error *err) SC_NODISCARD;
+
+struct why_question {
+  const char *program; /* as it was to be run: looked up in PATH */
+  bool no_follow;
+  bool traced; /* there are traces, though nothing was counted in them: they say why themselves */
+};
+/* Adds, of a run in which nothing was measured, what is known about the program that explains it. */
+enum sc_status why_add_nothing(const struct why_question *question, struct sc_findings *notes,
+                               struct sc_error *err) SC_NODISCARD;
+
+/* What prevents that a library is preloaded into this file, as a sentence that begins with its name; a new string, or
+ * NULL if nothing is known to. *script is set if it is a script. */
+char *why_not_preloaded(const char *path, bool *script) SC_NODISCARD;
+
+#endif
