@@ -3,9 +3,12 @@
 #include "tracer/message.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void complain(struct sc_tracer_options *options, const char *variable, const char *value, const char *wanted) {
@@ -57,6 +60,28 @@ void sc_tracer_options_read(struct sc_tracer_options *options) {
     complain(options, "SYNCCOUNT_FOLLOW", value, "0 or 1");
 }
 
+/* A reader that has gone, or a log at its size limit, must not end the program for a line of ours. The signal that the
+ * write made is taken back; one that was pending before stays. */
+static void write_quietly(const char *text, size_t size) {
+  const struct timespec now = { 0, 0 };
+  sigset_t made, before, pending;
+  sigemptyset(&made);
+  sigaddset(&made, SIGPIPE);
+  sigaddset(&made, SIGXFSZ);
+  if (pthread_sigmask(SIG_BLOCK, &made, &before) != 0)
+    return;
+  if (sigpending(&pending) == 0) {
+    if (sigismember(&pending, SIGPIPE) == 1)
+      sigdelset(&made, SIGPIPE);
+    if (sigismember(&pending, SIGXFSZ) == 1)
+      sigdelset(&made, SIGXFSZ);
+  }
+  if (write(STDERR_FILENO, text, size) < 0 && (errno == EPIPE || errno == EFBIG)) /* nobody to tell */
+    while (sigtimedwait(&made, NULL, &now) < 0 && errno == EINTR)
+      continue;
+  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 void sc_tracer_say(const struct sc_tracer_options *options, const char *format, ...) {
   if (options->quiet)
     return;
@@ -70,8 +95,7 @@ void sc_tracer_say(const struct sc_tracer_options *options, const char *format, 
   if (n >= 0) {
     used += (size_t)n < sizeof(line) - used - 1 ? (size_t)n : sizeof(line) - used - 2;
     line[used++] = '\n';
-    ssize_t written = write(STDERR_FILENO, line, used);
-    (void)written; /* nobody to tell */
+    write_quietly(line, used);
   }
   errno = saved;
 }
