@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/analysis.h"
+#include "cli/folder.h"
 #include "config/config.h"
 
 #define SCHEMA "synccount/probe/1"
@@ -95,7 +96,7 @@ enum sc_status document_read(const char *path, struct document **out, struct sc_
     free(document);
     return no_memory(err);
   }
-  FILE *file = fopen(path, "re");
+  FILE *file = folder_read_file(path);
   enum sc_status status = SC_OK;
   if (!file) {
     status = sc_error_set(err, SC_ERR_IO, "cannot open the probe's document %s: %s", path, strerror(errno));

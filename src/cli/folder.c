@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,6 +51,25 @@ void folder_free_names(char **names, size_t count)
 }
 
 char *folder_file(const struct folder *folder, const char *name) { return sc_asprintf("%s/%s", folder->path, name); }
+
+FILE *folder_read_file(const char *path)
+{
+  struct stat info;
+  FILE *file = NULL;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return NULL;
+  if (fstat(fd, &info) == 0 && !S_ISREG(info.st_mode))
+    errno = S_ISDIR(info.st_mode) ? EISDIR : ESPIPE;
+  else
+    file = fdopen(fd, "r");
+  if (!file) {
+    int reason = errno;
+    close(fd);
+    errno = reason;
+  }
+  return file;
+}
 
 static enum sc_status open_temporary(struct folder *out, struct sc_error *err)
 {

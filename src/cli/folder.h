@@ -3,6 +3,8 @@
 #ifndef SC_CLI_FOLDER_H
 #define SC_CLI_FOLDER_H
 
+#include <stdio.h>
+
 #include "base/base.h"
 
 struct folder {
@@ -15,6 +17,8 @@ enum sc_status folder_open(const char *keep, struct folder *out, struct sc_error
 /* Removes a temporary folder with all that is in it; keeps any other. */
 void folder_close(struct folder *folder);
 char *folder_file(const struct folder *folder, const char *name) SC_NODISCARD; /* a new string, NULL: out of memory */
+/* A regular file, for reading. NULL with errno if it is none or cannot be opened: a FIFO must not hang us. */
+FILE *folder_read_file(const char *path) SC_NODISCARD;
 
 /* Names in a folder that match a sc_match pattern, sorted. Free with folder_free_names. SC_ERR_IO if it cannot be read.
  */

@@ -166,8 +166,12 @@ static enum sc_status read_session_file(const char *path, json_t **out, struct s
   char *file = sc_asprintf("%s/" SESSION_FILE, path);
   if (!file)
     return no_memory(err);
-  json_t *root = json_load_file(file, JSON_REJECT_DUPLICATES, &why);
+  FILE *stream = folder_read_file(file);
   free(file);
+  if (!stream)
+    return sc_error_set(err, SC_ERR_IO, "cannot read %s/" SESSION_FILE ": %s", path, strerror(errno));
+  json_t *root = json_loadf(stream, JSON_REJECT_DUPLICATES, &why);
+  fclose(stream);
   if (!root)
     return malformed(path, why.text, err);
   const char *schema = json_string_value(json_object_get(root, "schema"));

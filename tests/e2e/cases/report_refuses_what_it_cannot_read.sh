@@ -33,6 +33,13 @@ rm -rf bad && cp -r kept bad && rm bad/counts.json
 expect 2 "$synccount" report bad
 has err "counts.json"
 
+# A FIFO in a file's place must not be waited for.
+for file in session.json counts.json; do
+  rm -rf bad && cp -r kept bad && rm bad/$file && mkfifo bad/$file
+  expect 2 timeout 10 "$synccount" report bad
+  has err "$file"
+done
+
 # A trace cut short, in the middle of its records, is read as far as it goes; what is missing is a failure to measure.
 rm -rf bad && cp -r kept bad
 trace=$(ls bad/*.sctrace)
