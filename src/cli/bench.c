@@ -3,6 +3,7 @@
 #include "cli/bench.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,12 @@ enum sc_status bench_choose_device(struct bench *bench, struct sc_error *err)
   if (status == SC_OK && bench->device.chosen_for_want)
     cli_say("this machine has no NVIDIA device: running on the simulated one (counts are real, times are not)");
   return status;
+}
+
+enum sc_status bench_open_folder(struct bench *bench, struct sc_error *err)
+{
+  child_hold_signals();
+  return folder_open(bench->settings.keep_traces, &bench->folder, err);
 }
 
 /* CUPTI's version as the tracer noted it, as a new string; NULL if no trace says it. */
@@ -115,6 +122,7 @@ int bench_command(const struct cli_command *command, int argc, char **argv,
   struct sc_error err = {0};
   int first, result;
   bool done;
+  signal(SIGXFSZ, SIG_IGN); /* a file size limit is a failed write with a reason, for the probe too */
   settings_init(&bench.settings);
   result = cli_parse(command, argc, argv, settings_option, &bench.settings, &first, &done);
   if (!done && first < argc) {
@@ -122,7 +130,6 @@ int bench_command(const struct cli_command *command, int argc, char **argv,
     done = true;
   }
   if (!done) {
-    child_hold_signals();
     bench.findings = sc_findings_new();
     enum sc_status status =
         bench.findings ? place_find(&bench.place, &err) : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");

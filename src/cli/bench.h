@@ -25,6 +25,8 @@ int bench_command(const struct cli_command *command, int argc, char **argv,
                   enum sc_status (*work)(struct bench *bench, struct sc_error *err));
 
 /* Chooses the device and tells when that is the simulated one for want of another. */
+/* From here to the end, signals wait until the folder is tidied up. */
+enum sc_status bench_open_folder(struct bench *bench, struct sc_error *err) SC_NODISCARD;
 enum sc_status bench_choose_device(struct bench *bench, struct sc_error *err) SC_NODISCARD;
 
 /* Adds host, device and conditions to notes and writes the session file. kind: the pass whose document names the

@@ -19,12 +19,17 @@
 #define KEPT_OUTPUT (16u << 10)
 #define GRACE_MS 2000
 
+/* Those that would end us. One that is ignored (nohup, a background job) is left alone: blocked, it would become
+ * pending and look like an interruption. */
 static void fatal_signals(sigset_t *set)
 {
+  static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  struct sigaction action;
   sigemptyset(set);
-  sigaddset(set, SIGINT);
-  sigaddset(set, SIGTERM);
-  sigaddset(set, SIGHUP);
+  for (size_t i = 0; i < SC_COUNTOF(signals); ++i) {
+    if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+      sigaddset(set, signals[i]);
+  }
 }
 
 void child_hold_signals(void)
@@ -43,9 +48,9 @@ void child_release_signals(void)
 
 bool child_interrupted(void)
 {
-  sigset_t pending;
-  return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-                                       sigismember(&pending, SIGHUP) == 1);
+  sigset_t set, pending;
+  fatal_signals(&set);
+  return sigpending(&pending) == 0 && sigandset(&pending, &pending, &set) == 0 && !sigisemptyset(&pending);
 }
 
 /* ---- the child's side -------------------------------------------------------------------------- */

@@ -5,8 +5,8 @@
 
 #include "base/base.h"
 
-/* Holds back SIGINT, SIGTERM and SIGHUP from here to the end: a pending one ends child_run at once, the caller tidies
- * up, and child_release_signals then lets it end the process as it would have. */
+/* Holds back SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless ignored, from here on: a pending one ends child_run at once,
+ * the caller tidies up, and child_release_signals then lets it end the process as it would have. */
 void child_hold_signals(void);
 void child_release_signals(void);
 bool child_interrupted(void);

@@ -84,7 +84,7 @@ static enum sc_status work(struct bench *bench, struct sc_error *err)
   const struct passes passes = {&bench->settings, &plan, &bench->place, &bench->device, &bench->folder};
   enum sc_status status = prepare(bench, &plan, err);
   if (status == SC_OK)
-    status = folder_open(bench->settings.keep_traces, &bench->folder, err);
+    status = bench_open_folder(bench, err);
   if (status == SC_OK)
     status = measure(&passes, err);
   if (status == SC_OK)

@@ -33,7 +33,7 @@ static enum sc_status work(struct bench *bench, struct sc_error *err)
         "the ruler measures how long this host waits for its GPU, and this machine has no NVIDIA device. "
         "'synccount' counts on the simulated device; '--device sim' runs the ruler there, without a result");
   if (status == SC_OK)
-    status = folder_open(bench->settings.keep_traces, &bench->folder, err);
+    status = bench_open_folder(bench, err);
   if (status == SC_OK)
     status = measure(&passes, err);
   if (status == SC_OK)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,9 +78,12 @@ static void try_cuda(unsigned ordinal, struct trial *trial)
     snprintf(trial->text, sizeof trial->text, "%s", text);
 }
 
-static _Noreturn void child_side(unsigned ordinal, int answer)
+static _Noreturn void child_side(unsigned ordinal, int answer, pid_t parent)
 {
   struct trial trial = {.stage = TRIAL_LOAD};
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that hangs must not outlive an interrupted command */
+  if (getppid() != parent)
+    _exit(1);
   /* A profiler that the user has set up would start inside this trial. */
   unsetenv("CUDA_INJECTION64_PATH");
   unsetenv("NVTX_INJECTION64_PATH");
@@ -102,10 +106,10 @@ static enum sc_status run_trial(unsigned ordinal, struct trial *out, struct sc_e
   if (pipe(ends) != 0)
     return sc_error_set(err, SC_ERR_SYSTEM, "cannot make a pipe: %s", strerror(errno));
   fflush(NULL);
-  pid_t pid = fork();
+  pid_t self = getpid(), pid = fork();
   if (pid == 0) {
     close(ends[0]);
-    child_side(ordinal, ends[1]);
+    child_side(ordinal, ends[1], self);
   }
   close(ends[1]);
   if (pid < 0) {

@@ -3,12 +3,15 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "cli/child.h"
 
 static unsigned terminal_width(int fd)
 {
@@ -122,9 +125,15 @@ enum sc_status output_check(const struct settings *settings, struct sc_error *er
 enum sc_status output_report(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err)
 {
   enum sc_status status;
+  const bool replaced = settings->output && is_replaced(settings->output);
+  signal(SIGXFSZ, SIG_IGN); /* a file size limit is a failed write with a reason */
+  /* A pipe may wait for its reader, and there is nothing to tidy up any more. 'run' lets go of its program's signals.
+   */
+  if (!replaced && !settings->to_stderr)
+    child_release_signals();
   if (!settings->output)
     status = write_report(settings, findings, settings->to_stderr ? stderr : stdout, err);
-  else if (is_replaced(settings->output))
+  else if (replaced)
     status = write_file(settings, findings, err);
   else
     status = write_special(settings, findings, err);

@@ -141,6 +141,22 @@ static void a_held_signal_ends_the_child_first_and_us_afterwards(void **state)
   assert_int_equal(kill(atoi(text), 0), -1); /* the child is gone */
 }
 
+/* nohup, and a shell's background jobs: blocked, an ignored signal would be pending and end the run. */
+static void an_ignored_signal_stays_ignored(void **state)
+{
+  (void)state;
+  char script[64];
+  void (*old)(int) = signal(SIGHUP, SIG_IGN);
+  child_hold_signals();
+  snprintf(script, sizeof script, "kill -HUP %d; sleep 0.3; echo done", (int)getpid());
+  struct child_result result = run_ok(script, NULL);
+  assert_string_equal(result.lines.data, "done\n");
+  assert_false(child_interrupted());
+  child_release_signals();
+  signal(SIGHUP, old);
+  sc_buf_free(&result.lines);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -152,6 +168,7 @@ int main(void)
       cmocka_unit_test(a_grandchild_that_keeps_the_pipe_does_not_hold_us),
       cmocka_unit_test(a_program_that_is_not_there_is_named),
       cmocka_unit_test(a_held_signal_ends_the_child_first_and_us_afterwards),
+      cmocka_unit_test(an_ignored_signal_stays_ignored),
   };
   return cmocka_run_group_tests_name("cli_child", tests, NULL, NULL);
 }
