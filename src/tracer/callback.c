@@ -414,6 +414,8 @@ static void enter_call(struct sc_thread *thread, const struct sc_watch *watch, c
   struct sc_open_call *open = &thread->open;
   if (belongs_to_open(open, data->correlationId))
     return;
+  if (__builtin_expect(open->watch != NULL, 0) && open->watch->api != 0)
+    sc_thread_lose(); /* its exit was never reported: a record that is missing, and a count that is too low */
   open->watch = watch;
   open->runtime = watch->domain == SC_DOMAIN_RUNTIME;
   open->correlation = data->correlationId;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tracer/lock.h"
+
 struct sc_name {
   const struct sc_name *next;
   uint64_t hash;
@@ -55,6 +57,7 @@ static const struct sc_name *add(const char *text, size_t length, uint64_t hash)
 
 const struct sc_name *sc_name_intern(const char *text) {
   size_t length;
+  sigset_t before;
   if (text == NULL)
     text = "";
   uint64_t hash = hash_of(text, &length);
@@ -62,7 +65,7 @@ const struct sc_name *sc_name_intern(const char *text) {
   const struct sc_name *name = find(atomic_load_explicit(bucket, memory_order_acquire), hash, text, length);
   if (name != NULL)
     return name;
-  pthread_mutex_lock(&lock);
+  sc_lock(&lock, &before);
   name = find(atomic_load_explicit(bucket, memory_order_relaxed), hash, text, length);
   if (name == NULL && count >= SC_NAMES_MAX) {
     static const char more[] = "(more names)";
@@ -72,7 +75,7 @@ const struct sc_name *sc_name_intern(const char *text) {
   }
   if (name == NULL)
     name = add(text, length, hash);
-  pthread_mutex_unlock(&lock);
+  sc_unlock(&lock, &before);
   return name;
 }
 
@@ -119,20 +122,21 @@ const struct sc_name *sc_name_intern_wide(const wchar_t *text) {
 }
 
 uint32_t sc_name_id(const struct sc_name *name, struct sc_thread *thread) {
+  sigset_t before;
   if (name == NULL)
     return 0;
   struct sc_name *mine = (struct sc_name *)(uintptr_t)name; /* only the id changes */
   uint32_t id = atomic_load_explicit(&mine->id, memory_order_acquire);
   if (id != 0 || thread->out == NULL)
     return id;
-  pthread_mutex_lock(&lock);
+  sc_lock(&lock, &before);
   id = atomic_load_explicit(&mine->id, memory_order_relaxed);
   if (id == 0) {
     id = ++last_id;
     sc_writer_text(thread->out, SC_RECORD_STRING, id, mine->text, mine->length);
     atomic_store_explicit(&mine->id, id, memory_order_release);
   }
-  pthread_mutex_unlock(&lock);
+  sc_unlock(&lock, &before);
   return id;
 }
 

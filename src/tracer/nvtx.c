@@ -12,6 +12,7 @@
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>
 
+#include "tracer/lock.h"
 #include "tracer/names.h"
 #include "tracer/start.h"
 #include "tracer/thread.h"
@@ -189,10 +190,11 @@ static nvtxStringHandle_t register_w(nvtxDomainHandle_t domain, const wchar_t *t
 
 static nvtxDomainHandle_t create_domain(const struct sc_name *name) {
   struct domain *domain;
+  sigset_t before;
   if (name == NULL)
     return NULL;
   int saved = errno;
-  pthread_mutex_lock(&domains_lock);
+  sc_lock(&domains_lock, &before);
   for (domain = domains; domain != NULL && domain->name != name; domain = domain->next)
     ;
   if (domain == NULL && (domain = calloc(1, sizeof(*domain))) != NULL) {
@@ -200,7 +202,7 @@ static nvtxDomainHandle_t create_domain(const struct sc_name *name) {
     domain->next = domains;
     domains = domain;
   }
-  pthread_mutex_unlock(&domains_lock);
+  sc_unlock(&domains_lock, &before);
   errno = saved;
   return (nvtxDomainHandle_t)domain;
 }

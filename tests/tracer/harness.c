@@ -142,6 +142,7 @@ static void read_all(size_t *calls, size_t *ranges, size_t *notes) {
     now.tail_launches += batch.tail_launches;
   }
   assert_int_equal(err.status, SC_OK);
+  now.lost = sc_reader_live(reader)->lost_records;
   struct sc_damage damage;
   sc_reader_damage(reader, &damage);
   if (damage.chunks + damage.records + damage.truncated != 0)

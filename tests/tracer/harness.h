@@ -49,6 +49,7 @@ struct harness_records {
   uint32_t note_ids[8];
   size_t note_count;
   uint64_t tail_submissions, tail_launches;
+  uint64_t lost; /* of the whole trace */
 };
 void harness_mark(void);
 const struct harness_records *harness_read(void);

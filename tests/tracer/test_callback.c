@@ -116,12 +116,14 @@ static void test_entry_without_exit_does_not_swallow_what_follows(void **state) 
   (void)state;
   struct harness_call lost = { RT_ID(cudaStreamSynchronize_v3020),
                                PARAMS(cudaStreamSynchronize_v3020, .stream = STREAM), 50, NULL };
+  uint64_t lost_before = harness_read()->lost;
   harness_enter(&lost);
   RUNTIME(cudaStreamSynchronize_v3020, 0, .stream = OTHER);
   RUNTIME_VOID(cudaDeviceSynchronize_v3020, 0);
   const struct harness_records *records = harness_read();
   assert_int_equal(records->call_count, 2);
   assert_int_equal(records->calls[0].stream, (uintptr_t)OTHER);
+  assert_int_equal(records->lost, lost_before + 1); /* a call that is missing is never "nothing lost" */
 }
 
 static void test_exit_without_entry_is_ignored(void **state) {

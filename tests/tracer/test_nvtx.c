@@ -5,8 +5,11 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include "harness.h"
 #include "test_support.h"
@@ -195,6 +198,36 @@ static void test_threads_share_names(void **state) {
       assert_int_equal(records->names[i][0], 'n');
 }
 
+/* ---- signals ---- */
+static volatile sig_atomic_t handled;
+
+static void push_in_handler(int number) {
+  char name[32];
+  (void)number;
+  (void)snprintf(name, sizeof(name), "signal %d", (int)++handled);
+  nvtxRangePushA(name);
+  nvtxRangePop();
+}
+
+/* A handler that pushes a name not seen yet must not find its own thread holding the lock. Without the signal mask this hung
+ * within a second; the test's time limit ends it then. */
+static void test_a_signal_handler_may_push_new_names(void **state) {
+  (void)state;
+  const struct sigaction action = { .sa_handler = push_in_handler };
+  const struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
+  char name[32];
+  assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+  assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+  for (int i = 0; i < 1000000 && handled < 200; i++) {
+    (void)snprintf(name, sizeof(name), "program %d", i % 20000);
+    nvtxRangePushA(name);
+    nvtxRangePop();
+  }
+  assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+  assert_true(handled > 0);
+  signal(SIGALRM, SIG_DFL);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup(name, mark)
   const struct CMUnitTest tests[] = {
@@ -208,6 +241,7 @@ int main(void) {
     T(test_a_name_is_written_once),
     T(test_a_very_long_name_is_cut),
     T(test_threads_share_names),
+    T(test_a_signal_handler_may_push_new_names),
   };
   return cmocka_run_group_tests(tests, begin, end);
 }
