@@ -262,8 +262,16 @@ struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool
 
 /* ---- out ----------------------------------------------------------------------------------- */
 
+/* Never open while something was counted. */
+static bool is_unseen(const struct sc_node *node)
+{
+  return node->occurrences == 0 && node->total.api_calls == 0 && node->total.submissions == 0;
+}
+
 static bool emit(const struct sc_node *node, const char *prefix, struct sc_process *process)
 {
+  if (is_unseen(node)) /* neither was what is below it */
+    return true;
   struct sc_range_findings *range =
       sc_array_push(&process->ranges, &process->range_count, &process->range_cap, sizeof *range);
   if (!range)

@@ -87,6 +87,10 @@ cleanup:
 int bench_verdict(const struct sc_findings *findings, const struct session_outcome *outcome)
 {
   int status = CLI_OK;
+  if (outcome->nothing) {
+    cli_say("nothing could be measured (see the report)");
+    return CLI_UNMEASURED;
+  }
   if (outcome->unexpected) {
     cli_say("%zu run%s: the count or the output is not what it must be (see the report)", outcome->unexpected,
             outcome->unexpected == 1 ? "" : "s");

@@ -95,6 +95,8 @@ static enum sc_status load(char **operands, int count, struct bench *bench, stru
     status = session_load(session, &bench->settings.analysis, bench->findings, &bench->outcome, err);
   for (int i = 0; !one && status == SC_OK && i < count; ++i)
     status = add_operand(operands[i], &bench->settings.analysis, bench->findings, err);
+  if (!one)
+    bench->outcome.nothing = !session_measured(bench->findings);
   free(session);
   return status;
 }

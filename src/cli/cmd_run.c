@@ -166,15 +166,6 @@ static enum sc_status write_session(struct run *run, struct sc_error *err)
   return status;
 }
 
-static bool was_measured(const struct sc_findings *findings)
-{
-  for (size_t i = 0; i < findings->process_count; ++i) {
-    if (!findings->processes[i].unmeasured)
-      return true;
-  }
-  return false;
-}
-
 /* ---- the command ------------------------------------------------------------------------------- */
 
 /* "-" is standard output, which is the program's: a wish all the same. */
@@ -218,7 +209,7 @@ static int conclude(const struct run *run, enum sc_status status, const struct s
   if (status != SC_OK) {
     cli_fail(err);
     ours = CLI_UNMEASURED;
-  } else if (!was_measured(run->findings)) {
+  } else if (!session_measured(run->findings)) {
     cli_say("nothing could be measured (see the report)");
     ours = CLI_UNMEASURED;
   }

@@ -320,6 +320,15 @@ static enum sc_status count_runs(const char *path, const json_t *root, struct sc
   return status;
 }
 
+bool session_measured(const struct sc_findings *findings)
+{
+  for (size_t i = 0; i < findings->process_count; ++i) {
+    if (!findings->processes[i].unmeasured)
+      return true;
+  }
+  return false;
+}
+
 /* ---- the traces of a run: each is a process ------------------------------------------------------- */
 
 /* What the run was read with. Strings are borrowed from root; free out->levels. */
@@ -405,6 +414,7 @@ enum sc_status session_load(const char *path, const struct sc_analysis_options *
     status = count_runs(path, root, findings, outcome, err);
   if (status == SC_OK)
     status = load_run(path, root, options, findings, err);
+  outcome->nothing = json_is_object(json_object_get(root, "run")) && !session_measured(findings);
   json_decref(root);
   return status;
 }

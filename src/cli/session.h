@@ -31,11 +31,15 @@ struct session_outcome {
   size_t skipped;    /* points that the probe left out */
   size_t unverified; /* runs that differ from the CPU reference */
   size_t uncounted;  /* runs whose syncs could not be counted, or not with certainty */
+  bool nothing;      /* of a run: no process was measured */
   size_t unexpected; /* runs whose count or output is not what it must be */
 };
 /* Fills findings from the folder's files. SC_ERR_FORMAT, SC_ERR_IO, SC_ERR_VERSION if one is damaged or missing. */
 /* options, which may be NULL: what is set in them replaces what a session of `synccount run` was read with. */
 enum sc_status session_load(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
                             struct session_outcome *outcome, struct sc_error *err) SC_NODISCARD;
+
+/* True if at least one process of the findings was measured. */
+bool session_measured(const struct sc_findings *findings);
 
 #endif

@@ -6,13 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-void feed_open_with(struct feed *f, size_t max_ranges)
+void feed_open_as(struct feed *f, const struct sc_analysis_options *options)
 {
-  struct sc_analysis_options options = {.max_ranges = max_ranges};
   *f = (struct feed){.now_ns = 1000};
-  f->analysis = sc_analysis_new(&options);
+  f->analysis = sc_analysis_new(options);
   assert_non_null(f->analysis);
   feed_thread(f, 1);
+}
+
+void feed_open_with(struct feed *f, size_t max_ranges)
+{
+  feed_open_as(f, &(struct sc_analysis_options){.max_ranges = max_ranges});
 }
 
 void feed_open(struct feed *f) { feed_open_with(f, 0); }

@@ -33,6 +33,7 @@ struct fed_call {
 
 void feed_open(struct feed *f);
 void feed_open_with(struct feed *f, size_t max_ranges);
+void feed_open_as(struct feed *f, const struct sc_analysis_options *options);
 /* Calls go to this thread from now on. Launches that no record carries yet stay with the old one. */
 void feed_thread(struct feed *f, uint64_t serial);
 void feed_launches(struct feed *f, uint32_t count);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEST(name) static void name(void **state)
@@ -302,6 +303,125 @@ TEST(levels_by_the_names_of_other_programs)
   assert_int_equal(f.process->step_min, 1);
   assert_int_equal(f.process->step_max, 3);
   assert_true(f.process->step_median == 2);
+  feed_close(&f);
+}
+
+static void steps(struct feed *f, const char *name, unsigned count, unsigned syncs_each)
+{
+  for (unsigned i = 0; i < count; ++i) {
+    feed_push(f, NULL, name);
+    syncs(f, syncs_each);
+    feed_pop(f, NULL);
+  }
+}
+
+TEST(rules_give_levels_and_the_first_that_matches_wins)
+{
+  static const struct sc_level_rule rules[] = {{"iter special", "op"}, {"iter*", "step"}, {"block_?", "layer"}};
+  struct feed f;
+  (void)state;
+  feed_open_as(&f, &(struct sc_analysis_options){.levels = rules, .level_count = SC_COUNTOF(rules)});
+  feed_push(&f, "theirs", "iter 1");
+  feed_push(&f, NULL, "block_7");
+  feed_push(&f, NULL, "block_77");
+  feed_pop(&f, NULL);
+  feed_pop(&f, NULL);
+  feed_push(&f, NULL, "iter inner"); /* a level takes its outermost range */
+  feed_pop(&f, NULL);
+  feed_pop(&f, "theirs");
+  feed_push(&f, NULL, "iter special");
+  feed_pop(&f, NULL);
+  feed_end(&f);
+  assert_string_equal(feed_range(&f, "iter 1")->level, "step");
+  assert_string_equal(feed_range(&f, "iter 1/block_7")->level, "layer");
+  assert_null(feed_range(&f, "iter 1/block_7/block_77")->level);
+  assert_null(feed_range(&f, "iter 1/iter inner")->level);
+  assert_string_equal(feed_range(&f, "iter special")->level, "op");
+  assert_int_equal(f.process->steps, 1);
+  assert_false(sc_analysis_has_level("allow"));
+  assert_false(sc_analysis_has_level("door"));
+  feed_close(&f);
+}
+
+TEST(warm_up_steps_of_each_thread_are_left_out_of_the_steps_figures_alone)
+{
+  struct feed f;
+  (void)state;
+  feed_open_as(&f, &(struct sc_analysis_options){.warmup = 2});
+  steps(&f, "synccount.step", 2, 9);
+  steps(&f, "synccount.step", 3, 1);
+  feed_thread(&f, 2);
+  steps(&f, "synccount.step", 2, 7);
+  steps(&f, "synccount.step", 1, 2);
+  feed_end(&f);
+  assert_int_equal(f.process->steps, 8);
+  assert_int_equal(f.process->warmup, 4);
+  assert_int_equal(f.process->step_min, 1);
+  assert_int_equal(f.process->step_max, 2);
+  assert_true(f.process->step_median == 1);
+  assert_int_equal(f.process->counts.syncs, 18 + 3 + 14 + 2);
+  spread_is(&f, "synccount.step", 1, 4.5, 9);
+  feed_close(&f);
+}
+
+TEST(steps_that_ended_before_a_range_opened_are_left_out)
+{
+  struct feed f;
+  (void)state;
+  feed_open_as(&f, &(struct sc_analysis_options){.from = "train*"});
+  steps(&f, "synccount.step", 3, 5);
+  feed_push(&f, NULL, "synccount.step"); /* it is open when the range opens: it counts */
+  feed_push(&f, NULL, "training");
+  syncs(&f, 2);
+  feed_pop(&f, NULL);
+  feed_pop(&f, NULL);
+  steps(&f, "synccount.step", 2, 1); /* for good: the range needs not be open */
+  feed_end(&f);
+  assert_int_equal(f.process->steps, 6);
+  assert_int_equal(f.process->warmup, 3);
+  assert_int_equal(f.process->step_min, 1);
+  assert_int_equal(f.process->step_max, 2);
+  assert_false(feed_warned(&f, "no range matches"));
+  feed_close(&f);
+}
+
+TEST(a_range_that_never_opened_leaves_no_step_and_is_told)
+{
+  struct feed f;
+  (void)state;
+  feed_open_as(&f, &(struct sc_analysis_options){.from = "train*"});
+  steps(&f, "synccount.step", 3, 5);
+  feed_end(&f);
+  assert_int_equal(f.process->warmup, 3);
+  assert_true(isnan(f.process->step_median));
+  assert_true(feed_warned(&f, "no range matches 'train*'"));
+  feed_close(&f);
+}
+
+TEST(allowed_syncs_are_listed_by_reason_and_stay_in_the_count)
+{
+  OPEN;
+  struct sc_allowed *list;
+  size_t count;
+  for (unsigned i = 0; i < 2; ++i) {
+    feed_push(&f, i ? "theirs" : NULL, "outer");
+    feed_push(&f, NULL, "synccount.allow:logging");
+    syncs(&f, 2);
+    feed_pop(&f, NULL);
+    feed_pop(&f, i ? "theirs" : NULL);
+  }
+  feed_push(&f, NULL, "synccount.allow:never");
+  feed_pop(&f, NULL);
+  feed_end(&f);
+  assert_true(sc_process_allowed(f.process, &list, &count));
+  assert_int_equal(count, 2);
+  assert_string_equal(list[0].reason, "logging");
+  assert_int_equal(list[0].syncs, 4);
+  assert_int_equal(list[0].occurrences, 2);
+  assert_string_equal(list[1].reason, "never");
+  assert_int_equal(list[1].syncs, 0);
+  assert_int_equal(f.process->counts.syncs, 4);
+  free(list);
   feed_close(&f);
 }
 
@@ -663,6 +783,11 @@ int main(void)
       cmocka_unit_test(a_recursive_range_counts_once_inclusively),
       cmocka_unit_test(levels_by_name_in_our_domain),
       cmocka_unit_test(levels_by_the_names_of_other_programs),
+      cmocka_unit_test(rules_give_levels_and_the_first_that_matches_wins),
+      cmocka_unit_test(warm_up_steps_of_each_thread_are_left_out_of_the_steps_figures_alone),
+      cmocka_unit_test(steps_that_ended_before_a_range_opened_are_left_out),
+      cmocka_unit_test(a_range_that_never_opened_leaves_no_step_and_is_told),
+      cmocka_unit_test(allowed_syncs_are_listed_by_reason_and_stay_in_the_count),
       cmocka_unit_test(without_step_ranges_there_are_no_steps),
       cmocka_unit_test(domains_have_their_own_stacks),
       cmocka_unit_test(the_same_name_in_two_domains_is_two_ranges),

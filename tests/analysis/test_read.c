@@ -18,16 +18,18 @@ struct read {
   struct sc_process *process;
 };
 
-static struct read read_trace(struct make_trace *t)
+static struct read read_trace_as(struct make_trace *t, const struct sc_analysis_options *options)
 {
   struct read r = {.reader = mt_reader(t), .findings = sc_findings_new()};
   struct sc_error err = {0};
-  if (sc_analysis_read(r.reader, NULL, r.findings, &err) != SC_OK)
+  if (sc_analysis_read(r.reader, options, r.findings, &err) != SC_OK)
     fail_msg("%s", err.message);
   assert_int_equal(r.findings->process_count, 1);
   r.process = &r.findings->processes[0];
   return r;
 }
+
+static struct read read_trace(struct make_trace *t) { return read_trace_as(t, NULL); }
 
 static void done(struct read *r, struct make_trace *t)
 {
@@ -372,10 +374,90 @@ static void every_flipped_byte_is_survived(void **state)
   mt_free(t);
 }
 
+static void profiler(struct make_trace *t, struct sc_writer_thread *thread, bool starts, uint64_t now_ns)
+{
+  mt_call(t, thread, starts ? "cudaProfilerStart_v4000" : "cudaProfilerStop_v4000",
+          (struct mt_call){.start_ns = now_ns, .duration_ns = 100});
+}
+
+/* The profiler is one for all threads, whoever starts it, and a file holds its threads one after the other. */
+static void a_capture_range_counts_all_threads_between_start_and_stop(void **state)
+{
+  (void)state;
+  struct make_trace *t = mt_new(0);
+  struct sc_writer_thread *a = mt_thread(t), *b = mt_thread(t);
+  mt_push(t, a, NULL, "outer", 500);
+  item(t, a, 1000);
+  profiler(t, a, true, 2000);
+  mt_push(t, a, NULL, "inner", 2200);
+  item(t, a, 2500);
+  mt_pop(t, a, NULL, 2900);
+  profiler(t, a, false, 3000);
+  item(t, a, 3500);
+  profiler(t, a, true, 4000);
+  profiler(t, a, true, 4200); /* changes nothing */
+  item(t, a, 4500);
+  mt_pop(t, a, NULL, 5500);
+  item(t, b, 1500);
+  item(t, b, 1850); /* its synchronise is made while the start has not returned */
+  item(t, b, 2300);
+  item(t, b, 2600);
+  item(t, b, 3600);
+  item(t, b, 4800);
+  struct read r = read_trace_as(t, &(struct sc_analysis_options){.capture_range = true});
+  assert_int_equal(r.process->counts.syncs, 2 + 3);
+  assert_int_equal(range_of(&r, "outer")->total.syncs, 2);
+  assert_int_equal(range_of(&r, "outer")->occurrences, 1);
+  assert_int_equal(range_of(&r, "outer")->max, 2);
+  assert_int_equal(range_of(&r, "outer/inner")->total.syncs, 1);
+  assert_int_equal(r.process->threads[1].syncs, 3);
+  assert_false(r.process->unmeasured);
+  done(&r, t);
+}
+
+static void a_capture_range_that_never_began_measured_nothing(void **state)
+{
+  (void)state;
+  struct make_trace *t = mt_new(0);
+  struct sc_writer_thread *a = mt_thread(t);
+  mt_push(t, a, NULL, "outer", 500);
+  item(t, a, 1000);
+  profiler(t, a, false, 1500); /* a stop alone */
+  mt_pop(t, a, NULL, 2000);
+  struct read r = read_trace_as(t, &(struct sc_analysis_options){.capture_range = true});
+  assert_true(r.process->unmeasured);
+  assert_int_equal(r.process->counts.syncs, 0);
+  assert_int_equal(r.process->range_count, 0);
+  assert_true(warned(&r, "never called cudaProfilerStart"));
+  done(&r, t);
+}
+
+/* The range is on the first thread, at a time when the second has some of its steps behind it. */
+static void the_end_of_the_warm_up_holds_for_all_threads(void **state)
+{
+  (void)state;
+  struct make_trace *t = mt_new(0);
+  struct sc_writer_thread *a = mt_thread(t), *b = mt_thread(t);
+  for (uint64_t i = 0; i < 4; ++i) {
+    mt_push(t, b, NULL, "synccount.step", 1000 * i + 1000);
+    item(t, b, 1000 * i + 1100);
+    mt_pop(t, b, NULL, 1000 * i + 1900);
+  }
+  mt_push(t, a, NULL, "train", 3000);
+  mt_pop(t, a, NULL, 3001);
+  struct read r = read_trace_as(t, &(struct sc_analysis_options){.from = "train"});
+  assert_int_equal(r.process->steps, 4);
+  assert_int_equal(r.process->warmup, 2);
+  done(&r, t);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_trace_becomes_one_process),
+      cmocka_unit_test(a_capture_range_counts_all_threads_between_start_and_stop),
+      cmocka_unit_test(a_capture_range_that_never_began_measured_nothing),
+      cmocka_unit_test(the_end_of_the_warm_up_holds_for_all_threads),
       cmocka_unit_test(counts_do_not_depend_on_where_chunks_end),
       cmocka_unit_test(a_killed_process_is_read_to_its_last_record),
       cmocka_unit_test(late_and_simulated_are_said),

@@ -173,6 +173,29 @@ static void test_gaps_in_the_ids_are_crossed(void **state) {
   assert_false(sc_watch_build(&gaps, no_name, SC_WATCH_BOTH));
 }
 
+/* Of one API alone: the other's calls are not recorded, and what is known of memory is not lost. */
+static void test_one_api_alone(void **state) {
+  static struct sc_watch_table runtime, driver;
+  (void)state;
+  assert_true(sc_watch_build(&runtime, name_of, SC_WATCH_RUNTIME));
+  assert_true(sc_watch_build(&driver, name_of, SC_WATCH_DRIVER));
+  unsigned recorded[2] = { 0 }, launches = 0, followed = 0;
+  for (uint32_t cbid = 0; cbid < runtime.count[SC_DOMAIN_RUNTIME]; cbid++) {
+    recorded[0] += runtime.of_domain[SC_DOMAIN_RUNTIME][cbid].action == SC_ACTION_RECORD;
+    launches += runtime.of_domain[SC_DOMAIN_RUNTIME][cbid].action == SC_ACTION_LAUNCH;
+  }
+  for (uint32_t cbid = 0; cbid < runtime.count[SC_DOMAIN_DRIVER]; cbid++) {
+    uint8_t action = runtime.of_domain[SC_DOMAIN_DRIVER][cbid].action;
+    assert_true(action == SC_ACTION_NONE || action == SC_ACTION_FOLLOW);
+    followed += action == SC_ACTION_FOLLOW;
+  }
+  for (uint32_t cbid = 0; cbid < driver.count[SC_DOMAIN_RUNTIME]; cbid++)
+    assert_int_equal(driver.of_domain[SC_DOMAIN_RUNTIME][cbid].action, SC_ACTION_NONE);
+  for (uint32_t cbid = 0; cbid < driver.count[SC_DOMAIN_DRIVER]; cbid++)
+    recorded[1] += driver.of_domain[SC_DOMAIN_DRIVER][cbid].action == SC_ACTION_RECORD;
+  assert_true(recorded[0] > 50 && recorded[1] > 50 && launches >= 4 && followed > 10);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_table_holds_every_id_of_both_domains),
@@ -182,6 +205,7 @@ int main(void) {
     cmocka_unit_test(test_versions_of_one_name_have_their_own_layouts),
     cmocka_unit_test(test_unknown_version_is_watched_without_arguments),
     cmocka_unit_test(test_gaps_in_the_ids_are_crossed),
+    cmocka_unit_test(test_one_api_alone),
   };
   return cmocka_run_group_tests(tests, begin, NULL);
 }
