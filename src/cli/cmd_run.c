@@ -194,7 +194,8 @@ static enum sc_status make_report(struct run *run, struct sc_error *err)
   enum sc_status status = write_session(run, err);
   if (status == SC_OK)
     status = session_load(run->folder.path, NULL, run->findings, &outcome, err);
-  folder_close(&run->folder); /* the report may end this process: a closed pipe */
+  folder_close(&run->folder); /* the report may end this process (a closed pipe), and a signal may again */
+  launch_release();
   if (status == SC_OK)
     status = output_report(&run->settings, run->findings, err);
   return status;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ANCESTORS_MAX 64 /* steps from a sender up to the program */
@@ -122,6 +123,14 @@ static void pass_on(const siginfo_t *info, pid_t program)
     kill(program, info->si_signo);
 }
 
+/* One that came with the program's end must not end us before the report. */
+static void forget_pending(const sigset_t *set)
+{
+  const struct timespec at_once = {0};
+  while (sigtimedwait(set, NULL, &at_once) > 0)
+    ;
+}
+
 static int wait_for(pid_t program)
 {
   sigset_t set;
@@ -131,8 +140,10 @@ static int wait_for(pid_t program)
   for (;;) {
     siginfo_t info;
     pid_t got = waitpid(program, &status, WNOHANG);
-    if (got == program || (got < 0 && errno != EINTR))
+    if (got == program || (got < 0 && errno != EINTR)) {
+      forget_pending(&set);
       return status;
+    }
     if (sigwaitinfo(&set, &info) > 0 && info.si_signo != SIGCHLD)
       pass_on(&info, program);
   }

@@ -55,4 +55,20 @@ END
   } | script -qec 'sh session' /dev/null >out 2>err
   [ "$(wc -l <got)" -eq 1 ] || fail "the terminal's SIGINT came $(wc -l <got) times"
   has report "16 syncs"
+
+  # ended by it, the program's end is told, and the report comes all the same
+  rm -f ready
+  cat >session <<END
+LD_LIBRARY_PATH='$simcuda' '$synccount' run -q -o report2 -- sh -c "'$programs/stepping' 2; : >ready; exec sleep 20"
+echo \$? >status
+END
+  {
+    i=0
+    while [ ! -e ready ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i + 1)); done
+    sleep 0.2
+    printf '\003'
+    sleep 1
+  } | script -qec 'trap : INT; sh -c "trap : INT; . ./session"' /dev/null >out 2>err
+  [ "$(cat status)" = 130 ] || fail "status $(cat status)"
+  has report2 "16 syncs"
 fi

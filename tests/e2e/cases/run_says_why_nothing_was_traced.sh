@@ -22,6 +22,11 @@ CUDA_INJECTION64_PATH=/opt/other/tool.so LD_LIBRARY_PATH=$simcuda LD_PRELOAD=$bu
   fail "status $?"
 has err "was not traced, because CUDA_INJECTION64_PATH"
 ls -- *.untraced 2>/dev/null && fail "a file was left without a folder for it"
+# HIP is not CUDA
+if printf 'int nothing;\n' | cc -shared -fPIC -x c -Wl,-soname,libamdhip64.so.6 -o libamdhip64.so.6 - 2>/dev/null && [ -z "${SC_SANITIZE:-}" ]; then
+  expect 3 under --format json -o report.json -- env LD_PRELOAD="$work/libamdhip64.so.6:$build/lib/libsynccount.so" true
+  json report.json '[.warnings[] | select(contains("it uses HIP"))] | length' 1
+fi
 # a program with no loader
 if printf 'int main(void) { return 0; }\n' | cc -static -x c -o static - 2>/dev/null; then
   says "statically linked" -- ./static
