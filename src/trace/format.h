@@ -53,7 +53,11 @@ struct sc_trace_live { /* 256 bytes after the header: counters that change while
   uint64_t full;         /* 1: recording stopped (disk full, RLIMIT_FSIZE, --max-trace) */
   uint64_t call_cost_ns;   /* what recording one call adds to it, measured at the clean end; 0: not measured */
   uint64_t launch_cost_ns; /* the same of counting one launch */
-  uint64_t reserved[25];
+  uint64_t stacks;         /* times that a stack was taken, */
+  uint64_t stack_ns;       /* the time that this took, outside every measured call, */
+  uint64_t stack_walks;    /* and how many of them had to walk the native frames */
+  uint64_t stacks_missing; /* blocking calls whose stack was wanted and could not be had in full */
+  uint64_t reserved[21];
 };
 
 enum sc_chunk_kind {
@@ -62,8 +66,8 @@ enum sc_chunk_kind {
 };
 enum sc_chunk_flag {
   SC_CHUNK_OPEN = 1,    /* still being written: no checksum; take `committed` bytes */
-  SC_CHUNK_DEFINES = 2, /* holds STRING, API or META records: set before the first of them is committed, so that a
-                           reader can gather definitions without reading every chunk twice */
+  SC_CHUNK_DEFINES = 2, /* holds STRING, API, META, MODULE, FRAME or STACK records: set before the first of them is
+                           committed, so that a reader can gather definitions without reading every chunk twice */
   SC_CHUNK_HOME = 4,    /* the thread's current or last chunk: read it after all its others. Open, and with the same
                            sequence as another chunk of its thread, its records are in that other one already */
 };
@@ -95,6 +99,9 @@ enum sc_record_kind { /* unknown kinds are skipped by units */
   SC_RECORD_META = 8,   /* "key\0value" about the process */
   SC_RECORD_THREAD = 9, /* the thread's name */
   SC_RECORD_NOTE = 10,  /* a warning for the report, text */
+  SC_RECORD_MODULE = 11, /* a loaded file that native frames lie in */
+  SC_RECORD_FRAME = 12,  /* a line of Python */
+  SC_RECORD_STACK = 13,  /* where a call came from: frames, innermost first */
 };
 
 struct sc_record_head { /* the first 16 bytes of every record */
@@ -102,7 +109,7 @@ struct sc_record_head { /* the first 16 bytes of every record */
   uint16_t units;       /* length in SC_TRACE_UNIT, at least 1; a record never crosses a chunk's end */
   uint32_t submissions; /* of this thread since its previous record */
   uint32_t launches;    /* of those, kernel and graph launches */
-  uint32_t reserved;
+  uint32_t stack;       /* of a CALL: id of the STACK record that says where it came from, 0 none. Of others 0 */
 };
 
 enum sc_memory {
@@ -193,6 +200,51 @@ struct sc_record_api { /* 64 bytes or more: one watched call; all are written fi
   char name[36];    /* CUPTI's name, with version and _ptsz suffix; continues in the following units; zero-padded */
 };
 
+struct sc_record_module { /* 64 bytes */
+  struct sc_record_head head;
+  uint32_t id;    /* from 1, never redefined */
+  uint32_t path;  /* string id */
+  uint64_t base;  /* what was added to the file's addresses when it was loaded */
+  uint8_t build_id_length; /* 0: the file has none */
+  uint8_t build_id[31];
+};
+
+struct sc_record_frame { /* 64 bytes */
+  struct sc_record_head head;
+  uint32_t id;         /* from 1, never redefined */
+  uint32_t file;       /* string id */
+  uint32_t function;   /* string id: the qualified name, before Python 3.11 the plain one */
+  uint32_t line;       /* 0: not known */
+  uint32_t first_line; /* of the function; 0: not known */
+  uint8_t reserved[28];
+};
+
+enum sc_stack_flag {
+  SC_STACK_PYTHON_CUT = 1,     /* there are more Python frames further out */
+  SC_STACK_NATIVE_CUT = 2,     /* likewise native ones */
+  SC_STACK_PYTHON_MISSING = 4, /* the thread runs Python, whose frames could not be read */
+  SC_STACK_NATIVE_MISSING = 8, /* native frames were wanted, and walking them had taken its share of the time */
+};
+
+#define SC_STACK_PYTHON_MAX 64u /* deepest stacks that are written */
+#define SC_STACK_NATIVE_MAX 48u
+
+struct sc_stack_address { /* a native frame */
+  uint64_t offset; /* the return address, as an address of the module's file; with module 0 as it is in memory */
+  uint32_t module; /* MODULE id; 0: in no file */
+  uint32_t reserved;
+};
+
+struct sc_record_stack { /* head, then this, then the native frames, then the ids of the Python frames; zero-padded */
+  struct sc_record_head head;
+  uint32_t id;      /* from 1, never redefined */
+  uint32_t flags;   /* enum sc_stack_flag */
+  uint16_t native;  /* number of struct sc_stack_address */
+  uint16_t python;  /* number of FRAME ids, each a uint32_t */
+  uint32_t reserved;
+  struct sc_stack_address frames[]; /* continues in the following units */
+};
+
 _Static_assert(sizeof(struct sc_trace_header) == 256, "header");
 _Static_assert(sizeof(struct sc_trace_live) == 256, "live");
 _Static_assert(sizeof(struct sc_trace_chunk) == 64, "chunk");
@@ -200,5 +252,9 @@ _Static_assert(sizeof(struct sc_record_call) == 64, "call");
 _Static_assert(sizeof(struct sc_record_range) == 64, "range");
 _Static_assert(sizeof(struct sc_record_text) == 64, "text");
 _Static_assert(sizeof(struct sc_record_api) == 64, "api");
+_Static_assert(sizeof(struct sc_record_module) == 64, "module");
+_Static_assert(sizeof(struct sc_record_frame) == 64, "frame");
+_Static_assert(sizeof(struct sc_record_stack) == 32, "stack");
+_Static_assert(sizeof(struct sc_stack_address) == 16, "stack address");
 
 #endif

@@ -26,6 +26,8 @@ enum {
   PAGE_ITEMS = 1024,           /* tables grow by pages of this many ids, so that one huge id costs one page */
   STRING_PAGES = 1024,         /* limit: a million strings */
   API_PAGES = 64,              /* ids of 16 bits */
+  STACK_PAGES = 256,           /* a quarter of a million stacks, and as many frames; modules are fewer */
+  MODULE_PAGES = 16,
   METAS_MAX = 1024,
   THREADS_MAX = 1 << 20,       /* beyond it missing chunks are not noticed */
 };
@@ -45,6 +47,23 @@ struct meta {
   const char *key, *value;
 };
 
+struct stack_item {
+  struct sc_stack stack;
+  bool defined;
+};
+
+struct frame_item {
+  uint32_t file, function, line, first_line;
+  bool defined;
+};
+
+struct module_item {
+  uint64_t base;
+  uint32_t path;
+  bool defined;
+  uint8_t build_id_length, build_id[sizeof((struct sc_record_module *)NULL)->build_id];
+};
+
 struct thread_state { /* an open-addressing table by serial; 0 is an empty place, no thread has it */
   uint64_t thread, next_sequence, lost;
 };
@@ -61,6 +80,9 @@ struct sc_reader {
   struct sc_trace_live live;
   void *strings[STRING_PAGES]; /* pages of struct text */
   void *apis[API_PAGES];       /* pages of struct sc_api */
+  void *stacks[STACK_PAGES];   /* pages of struct stack_item */
+  void *frames[STACK_PAGES];   /* pages of struct frame_item */
+  void *modules[MODULE_PAGES]; /* pages of struct module_item */
   struct meta *metas;
   size_t meta_count, meta_capacity;
   size_t text_bytes; /* in all blocks */
@@ -252,6 +274,83 @@ static enum taken take_meta(struct sc_reader *reader, const char *text, size_t l
   return TAKEN;
 }
 
+static enum taken take_module(struct sc_reader *reader, const struct sc_record_module *record) {
+  struct module_item *item, taken = {.base = record->base, .path = record->path, .defined = true};
+
+  if (record->id == 0 || record->build_id_length > sizeof record->build_id)
+    return MALFORMED;
+  taken.build_id_length = record->build_id_length;
+  memcpy(taken.build_id, record->build_id, record->build_id_length);
+  item = make_item(reader->modules, MODULE_PAGES, record->id, sizeof *item);
+  if (!item)
+    return OVER_LIMIT;
+  if (item->defined)
+    return item->base == taken.base && item->path == taken.path && item->build_id_length == taken.build_id_length &&
+               memcmp(item->build_id, taken.build_id, sizeof taken.build_id) == 0
+             ? TAKEN
+             : CONFLICT;
+  *item = taken;
+  return TAKEN;
+}
+
+static enum taken take_frame(struct sc_reader *reader, const struct sc_record_frame *record) {
+  struct frame_item *item;
+
+  if (record->id == 0)
+    return MALFORMED;
+  item = make_item(reader->frames, STACK_PAGES, record->id, sizeof *item);
+  if (!item)
+    return OVER_LIMIT;
+  if (item->defined)
+    return item->file == record->file && item->function == record->function && item->line == record->line &&
+               item->first_line == record->first_line
+             ? TAKEN
+             : CONFLICT;
+  *item = (struct frame_item){record->file, record->function, record->line, record->first_line, true};
+  return TAKEN;
+}
+
+/* Room for n bytes that hold the arrays of a stack, aligned; from the same blocks as texts. */
+static void *keep_aligned(struct sc_reader *reader, const void *bytes, size_t n) {
+  char room[SC_STACK_NATIVE_MAX * sizeof(struct sc_stack_address) + SC_STACK_PYTHON_MAX * sizeof(uint32_t) + 8] = {0};
+  char *kept = (char *)(uintptr_t)keep_text(reader, room, n + 7);
+
+  if (!kept)
+    return NULL;
+  kept += -(uintptr_t)kept & 7;
+  memcpy(kept, bytes, n);
+  return kept;
+}
+
+static enum taken take_stack(struct sc_reader *reader, const struct sc_record_stack *record, size_t size) {
+  size_t native_bytes = record->native * sizeof *record->frames, python_bytes = record->python * sizeof(uint32_t);
+  struct stack_item *item;
+  char *kept;
+
+  if (record->id == 0 || record->native > SC_STACK_NATIVE_MAX || record->python > SC_STACK_PYTHON_MAX ||
+      native_bytes + python_bytes > size - sizeof *record)
+    return MALFORMED;
+  item = make_item(reader->stacks, STACK_PAGES, record->id, sizeof *item);
+  if (!item)
+    return OVER_LIMIT;
+  if (item->defined)
+    return item->stack.flags == record->flags && item->stack.native_count == record->native &&
+               item->stack.python_count == record->python &&
+               memcmp(item->stack.native, record->frames, native_bytes + python_bytes) == 0
+             ? TAKEN
+             : CONFLICT;
+  kept = keep_aligned(reader, record->frames, native_bytes + python_bytes);
+  if (!kept)
+    return OVER_LIMIT;
+  *item = (struct stack_item){.stack = {.flags = record->flags,
+                                        .python_count = record->python,
+                                        .native_count = record->native,
+                                        .native = (void *)kept,
+                                        .python = (void *)(kept + native_bytes)},
+                              .defined = true};
+  return TAKEN;
+}
+
 /* Takes in what a record defines, and checks every kind whose fields say how long it is. */
 static enum taken take_record(struct sc_reader *reader, const struct sc_record_head *head) {
   size_t size = (size_t)head->units * SC_TRACE_UNIT;
@@ -278,6 +377,12 @@ static enum taken take_record(struct sc_reader *reader, const struct sc_record_h
       return MALFORMED;
     return take_api(reader, record);
   }
+  case SC_RECORD_MODULE:
+    return take_module(reader, (const void *)head);
+  case SC_RECORD_FRAME:
+    return take_frame(reader, (const void *)head);
+  case SC_RECORD_STACK:
+    return take_stack(reader, (const void *)head, size);
   default:
     return TAKEN;
   }
@@ -616,6 +721,12 @@ void sc_reader_close(struct sc_reader *reader) {
       free(reader->strings[page]);
   for (size_t page = 0; page < API_PAGES; page++)
     free(reader->apis[page]);
+  for (size_t page = 0; page < STACK_PAGES; page++) {
+    free(reader->stacks[page]);
+    free(reader->frames[page]);
+  }
+  for (size_t page = 0; page < MODULE_PAGES; page++)
+    free(reader->modules[page]);
   free(reader->metas);
   free(reader->threads);
   free(reader->homes);
@@ -792,6 +903,39 @@ const struct sc_api *sc_reader_api(const struct sc_reader *reader, uint32_t id) 
   const struct sc_api *item = find_item(reader->apis, API_PAGES, id, sizeof *item);
 
   return item && item->name ? item : NULL;
+}
+
+bool sc_reader_stack(const struct sc_reader *reader, uint32_t id, struct sc_stack *out) {
+  const struct stack_item *item = find_item(reader->stacks, STACK_PAGES, id, sizeof *item);
+
+  if (!item || !item->defined)
+    return false;
+  *out = item->stack;
+  return true;
+}
+
+bool sc_reader_frame(const struct sc_reader *reader, uint32_t id, struct sc_stack_frame *out) {
+  const struct frame_item *item = find_item(reader->frames, STACK_PAGES, id, sizeof *item);
+
+  if (!item || !item->defined)
+    return false;
+  *out = (struct sc_stack_frame){.file = sc_reader_string(reader, item->file, NULL),
+                                 .function = sc_reader_string(reader, item->function, NULL),
+                                 .line = item->line,
+                                 .first_line = item->first_line};
+  return true;
+}
+
+bool sc_reader_module(const struct sc_reader *reader, uint32_t id, struct sc_module *out) {
+  const struct module_item *item = find_item(reader->modules, MODULE_PAGES, id, sizeof *item);
+
+  if (!item || !item->defined)
+    return false;
+  *out = (struct sc_module){.path = sc_reader_string(reader, item->path, NULL),
+                            .base = item->base,
+                            .build_id = item->build_id,
+                            .build_id_length = item->build_id_length};
+  return true;
 }
 
 const char *sc_reader_meta(const struct sc_reader *reader, const char *key) {

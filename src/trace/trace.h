@@ -37,6 +37,14 @@ void sc_writer_submission(struct sc_writer_thread *thread, bool launch);
 /* STRING/META/THREAD/NOTE records. META text is "key\0value" with its length. Cut at SC_TRACE_STRING_MAX. */
 void sc_writer_text(struct sc_writer_thread *thread, enum sc_record_kind kind, uint32_t id, const char *text, size_t length);
 void sc_writer_api(struct sc_writer_thread *thread, uint32_t id, uint8_t domain, uint32_t cbid, enum sc_op op, const char *name);
+/* MODULE, FRAME and STACK records. A build id longer than its field is left out; too many frames are cut, and said so in
+ * the flags. */
+void sc_writer_module(struct sc_writer_thread *thread, uint32_t id, uint32_t path, uint64_t base,
+                      const uint8_t *build_id, size_t build_id_length);
+void sc_writer_frame(struct sc_writer_thread *thread, uint32_t id, uint32_t file, uint32_t function, uint32_t line,
+                     uint32_t first_line);
+void sc_writer_stack(struct sc_writer_thread *thread, uint32_t id, uint32_t flags, const uint32_t *python,
+                     size_t python_count, const struct sc_stack_address *native, size_t native_count);
 struct sc_trace_live *sc_writer_live(struct sc_writer *writer);
 /* Clean end: sets end_mono_ns, closes the chunks that the calling thread registered, and stops all others: their next
  * record is a counted loss. Threads may still run, as they do at exit: their chunks stay open, which readers take as well,
@@ -63,7 +71,7 @@ const struct sc_trace_live *sc_reader_live(const struct sc_reader *reader);
 const char *sc_reader_path(const struct sc_reader *reader);
 
 /* One chunk's records at a time; a thread's chunks in the order it wrote them, threads in no order. STRING, API and META
- * records have already been taken in when a chunk is returned, but are still in it. */
+ * records (and those of stacks) have already been taken in when a chunk is returned, but are still in it. */
 struct sc_batch {
   uint64_t thread;
   uint32_t tid;
@@ -95,6 +103,27 @@ struct sc_api {
   bool per_thread;
 };
 const struct sc_api *sc_reader_api(const struct sc_reader *reader, uint32_t id);
+/* What a STACK, FRAME or MODULE id stands for; false if it was not defined. Everything given out lives as long as the
+ * reader. Ids inside a stack or frame are as the file has them: they may be undefined. */
+struct sc_stack {
+  uint32_t flags; /* enum sc_stack_flag */
+  size_t python_count, native_count;
+  const uint32_t *python;                /* FRAME ids, innermost first */
+  const struct sc_stack_address *native; /* innermost first */
+};
+bool sc_reader_stack(const struct sc_reader *reader, uint32_t id, struct sc_stack *out);
+struct sc_stack_frame {
+  const char *file, *function; /* NULL: its string is not defined */
+  uint32_t line, first_line;
+};
+bool sc_reader_frame(const struct sc_reader *reader, uint32_t id, struct sc_stack_frame *out);
+struct sc_module {
+  const char *path; /* NULL: its string is not defined */
+  uint64_t base;
+  const uint8_t *build_id;
+  size_t build_id_length;
+};
+bool sc_reader_module(const struct sc_reader *reader, uint32_t id, struct sc_module *out);
 /* Value of a META key ("command", "cwd", "cupti", "driver", "simcuda", "rank", ...); NULL if absent. Complete only
  * after the first batch was returned. */
 const char *sc_reader_meta(const struct sc_reader *reader, const char *key);

@@ -540,6 +540,71 @@ void sc_writer_api(struct sc_writer_thread *thread, uint32_t id, uint8_t domain,
   commit_definition(thread, units);
 }
 
+void sc_writer_module(struct sc_writer_thread *thread, uint32_t id, uint32_t path, uint64_t base,
+                      const uint8_t *build_id, size_t build_id_length) {
+  struct sc_record_module *record;
+  uint32_t units;
+
+  record = reserve_text(thread, SC_RECORD_MODULE, sizeof *record, NULL, 0, &units);
+  if (!record)
+    return;
+  record->id = id;
+  record->path = path;
+  record->base = base;
+  if (build_id_length <= sizeof record->build_id) {
+    record->build_id_length = (uint8_t)build_id_length;
+    if (build_id_length)
+      memcpy(record->build_id, build_id, build_id_length);
+  }
+  commit_definition(thread, units);
+}
+
+void sc_writer_frame(struct sc_writer_thread *thread, uint32_t id, uint32_t file, uint32_t function, uint32_t line,
+                     uint32_t first_line) {
+  struct sc_record_frame *record;
+  uint32_t units;
+
+  record = reserve_text(thread, SC_RECORD_FRAME, sizeof *record, NULL, 0, &units);
+  if (!record)
+    return;
+  record->id = id;
+  record->file = file;
+  record->function = function;
+  record->line = line;
+  record->first_line = first_line;
+  commit_definition(thread, units);
+}
+
+void sc_writer_stack(struct sc_writer_thread *thread, uint32_t id, uint32_t flags, const uint32_t *python,
+                     size_t python_count, const struct sc_stack_address *native, size_t native_count) {
+  struct sc_record_stack *record;
+  size_t native_bytes;
+  uint32_t units;
+
+  if (native_count > SC_STACK_NATIVE_MAX) {
+    native_count = SC_STACK_NATIVE_MAX;
+    flags |= SC_STACK_NATIVE_CUT;
+  }
+  if (python_count > SC_STACK_PYTHON_MAX) {
+    python_count = SC_STACK_PYTHON_MAX;
+    flags |= SC_STACK_PYTHON_CUT;
+  }
+  native_bytes = native_count * sizeof *native;
+  record = reserve_text(thread, SC_RECORD_STACK, sizeof *record + native_bytes + python_count * sizeof *python, NULL, 0,
+                        &units);
+  if (!record)
+    return;
+  record->id = id;
+  record->flags = flags;
+  record->native = (uint16_t)native_count;
+  record->python = (uint16_t)python_count;
+  if (native_count)
+    memcpy(record->frames, native, native_bytes);
+  if (python_count)
+    memcpy((char *)record->frames + native_bytes, python, python_count * sizeof *python);
+  commit_definition(thread, units);
+}
+
 /* ---- the whole ---------------------------------------------------------------------------------- */
 
 struct sc_trace_live *sc_writer_live(struct sc_writer *writer) { return writer->live; }

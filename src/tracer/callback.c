@@ -23,6 +23,7 @@
 
 #include "tracer/arguments.h"
 #include "tracer/capture.h"
+#include "tracer/stacks.h"
 #include "tracer/thread.h"
 
 #define NOT_READY 600 /* cudaErrorNotReady and CUDA_ERROR_NOT_READY */
@@ -332,13 +333,38 @@ static void describe_free(const struct sc_thread *thread, const struct sc_watch 
   }
 }
 
+/* Whether a call is one whose place in the program is wanted: it blocked, or it was refused because a stream was being
+ * captured. Rather one too many than one too few: what counts is for the analysis to say. */
+static bool wants_stack(const struct sc_watch *watch, const struct sc_arguments *arguments, int status) {
+  bool refused = status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
+  if (!sc_stacks_wanted || (status != 0 && !refused) || (arguments->flags & SC_CALL_CAPTURED) != 0)
+    return false;
+  bool known = (arguments->flags & SC_CALL_NO_ARGUMENTS) == 0;
+  switch ((enum sc_op)watch->op) {
+  case SC_OP_SYNC_STREAM:
+  case SC_OP_SYNC_EVENT:
+  case SC_OP_SYNC_DEVICE: return true;
+  case SC_OP_COPY: return arguments->direction != SC_DIRECTION_D2D && !(known && arguments->bytes == 0);
+  case SC_OP_COPY_ASYNC:
+    return arguments->dst == SC_MEMORY_PAGEABLE && arguments->direction != SC_DIRECTION_H2D &&
+           arguments->direction != SC_DIRECTION_D2D && arguments->bytes != 0;
+  case SC_OP_MEMSET:
+    return arguments->dst == SC_MEMORY_PAGEABLE || arguments->dst == SC_MEMORY_PINNED ||
+           arguments->dst == SC_MEMORY_MANAGED;
+  case SC_OP_FREE:
+  case SC_OP_FREE_HOST:
+  case SC_OP_UNREGISTER: return (arguments->flags & (SC_CALL_NULL_POINTER | SC_CALL_POOL_POINTER)) == 0;
+  default: return false;
+  }
+}
+
 static void put_call(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments,
-                     uint8_t device, int status, uint64_t duration, uint64_t bytes) {
+                     uint8_t device, int status, uint64_t duration, uint64_t bytes, uint32_t stack) {
   struct sc_record_call *record = sc_thread_reserve(thread, 1);
   if (record == NULL)
     return;
   *record = (struct sc_record_call){
-    .head = { .kind = SC_RECORD_CALL, .units = 1 },
+    .head = { .kind = SC_RECORD_CALL, .units = 1, .stack = stack },
     .start_ns = thread->open.start_ns,
     .duration_ns = duration,
     .stream = arguments->stream,
@@ -352,20 +378,36 @@ static void put_call(struct sc_thread *thread, const struct sc_watch *watch, con
   sc_writer_commit_inline(thread->out, 1);
 }
 
-/* Asking again and again about the same thing is one record, whose last answer tells how it ended. */
-static void put_query(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments,
-                      uint8_t device, int status, uint64_t now) {
+/* Asking again and again about the same thing is one record, whose last answer tells how it ended.
+ * The record that this answer goes on, or NULL. */
+static struct sc_record_call *open_poll(struct sc_thread *thread, const struct sc_watch *watch,
+                                        const struct sc_arguments *arguments, uint8_t device) {
   struct sc_record_call *last = thread->out != NULL ? sc_writer_last_call_inline(thread->out) : NULL;
   uint32_t api = watch->api | (uint32_t)device << 16 | (uint32_t)arguments->flags << 24;
-  if (last != NULL && last->status == NOT_READY && last->api == api && last->stream == arguments->stream &&
-      last->object == arguments->object) {
+  bool same = last != NULL && last->status == NOT_READY && last->api == api && last->stream == arguments->stream &&
+              last->object == arguments->object;
+  return same ? last : NULL;
+}
+
+static void put_query(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments,
+                      uint8_t device, int status, uint64_t now) {
+  struct sc_record_call *last = open_poll(thread, watch, arguments, device);
+  uint32_t stack = 0;
+  if (last != NULL && last->bytes == 1 && last->head.stack == 0 && sc_stacks_wanted) { /* asked a second time */
+    stack = sc_stack_take(thread, watch);
+    last = open_poll(thread, watch, arguments, device); /* a new stack's records may have come between */
+  }
+  if (last != NULL) {
+    if (stack != 0)
+      last->head.stack = stack;
     last->duration_ns = now - last->start_ns;
     if (status == NOT_READY)
       last->bytes++;
     last->status = (int16_t)status; /* last: a killed process leaves an unfinished wait, not a finished one */
     return;
   }
-  put_call(thread, watch, arguments, device, status, now - thread->open.start_ns, status == NOT_READY ? 1 : 0);
+  put_call(thread, watch, arguments, device, status, now - thread->open.start_ns, status == NOT_READY ? 1 : 0,
+           stack);
 }
 
 static void finish(struct sc_thread *thread, const struct sc_watch *watch, const CUpti_CallbackData *data) {
@@ -395,7 +437,8 @@ static void finish(struct sc_thread *thread, const struct sc_watch *watch, const
   }
   arguments.flags |= sleeps(watch, &arguments, device);
   describe_free(thread, watch, &arguments);
-  put_call(thread, watch, &arguments, device, status, now - thread->open.start_ns, arguments.bytes);
+  uint32_t stack = wants_stack(watch, &arguments, status) ? sc_stack_take(thread, watch) : 0;
+  put_call(thread, watch, &arguments, device, status, now - thread->open.start_ns, arguments.bytes, stack);
 }
 
 /* ---- entry and exit ---------------------------------------------------------------------------------- */

@@ -36,8 +36,30 @@ static bool parse_apis(const char *text, enum sc_watch_apis *out) {
   return true;
 }
 
+/* "python,native" in any order, or "none". */
+static bool read_stacks(const char *value, struct sc_tracer_options *options) {
+  bool python = false, native = false;
+  if (strcmp(value, "none") != 0)
+    for (const char *at = value;; at++) {
+      size_t n = strcspn(at, ",");
+      if (n == 6 && strncmp(at, "python", n) == 0)
+        python = true;
+      else if (n == 6 && strncmp(at, "native", n) == 0)
+        native = true;
+      else
+        return false;
+      at += n;
+      if (*at == '\0')
+        break;
+    }
+  options->python = python;
+  options->native = native;
+  return true;
+}
+
 void sc_tracer_options_read(struct sc_tracer_options *options) {
-  *options = (struct sc_tracer_options){ .output = ".", .apis = SC_WATCH_BOTH };
+  *options =
+      (struct sc_tracer_options){ .output = ".", .apis = SC_WATCH_BOTH, .python = true, .native = true };
   const char *value = getenv("SYNCCOUNT_QUIET");
   if (value != NULL && strcmp(value, "1") == 0)
     options->quiet = true;
@@ -58,6 +80,9 @@ void sc_tracer_options_read(struct sc_tracer_options *options) {
   value = getenv("SYNCCOUNT_FOLLOW");
   if (value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
     complain(options, "SYNCCOUNT_FOLLOW", value, "0 or 1");
+  value = getenv("SYNCCOUNT_STACKS");
+  if (value != NULL && value[0] != '\0' && !read_stacks(value, options))
+    complain(options, "SYNCCOUNT_STACKS", value, "python, native, python,native or none");
 }
 
 /* A reader that has gone, or a log at its size limit, must not end the program for a line of ours. The signal that the

@@ -15,6 +15,7 @@ struct sc_tracer_options {
   uint64_t max_bytes;  /* SYNCCOUNT_MAX_TRACE; 0: no limit of ours */
   bool quiet;          /* SYNCCOUNT_QUIET=1 */
   enum sc_watch_apis apis; /* SYNCCOUNT_API */
+  bool python, native; /* SYNCCOUNT_STACKS: which frames are taken at a blocking call; both */
   char complaint[512]; /* about values that were ignored; "" if none */
 };
 

@@ -79,7 +79,7 @@ const struct sc_name *sc_name_intern(const char *text) {
   return name;
 }
 
-static size_t put_utf8(uint32_t c, char *out) {
+size_t sc_name_put_utf8(uint32_t c, char *out) {
   if (c < 0x80) {
     out[0] = (char)c;
     return 1;
@@ -113,7 +113,7 @@ const struct sc_name *sc_name_intern_wide(const wchar_t *text) {
   if (utf8 == NULL)
     return NULL;
   for (size_t i = 0; i < n; i++)
-    used += put_utf8((uint32_t)text[i], utf8 + used);
+    used += sc_name_put_utf8((uint32_t)text[i], utf8 + used);
   utf8[used] = '\0';
   const struct sc_name *name = sc_name_intern(utf8);
   if (utf8 != small)

@@ -20,6 +20,7 @@
 #include "tracer/message.h"
 #include "tracer/names.h"
 #include "tracer/nvtx.h"
+#include "tracer/stacks.h"
 #include "tracer/thread.h"
 #include "tracer/watch.h"
 
@@ -200,6 +201,7 @@ static bool begin_tracing(struct sc_writer_thread *thread, const void *simulated
   }
   put_apis(thread);
   sc_callback_prepare(&cupti, &table, late);
+  sc_stacks_prepare(options.python, options.native, writer, thread);
   sc_threads_start(writer, thread);
   enable_all();
   return true;

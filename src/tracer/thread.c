@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tracer/nvtx.h"
+#include "tracer/stacks.h"
 
 struct sc_gate *sc_thread_gate; /* set once, before the first sc_threads_start */
 bool sc_thread_fence;           /* set once, likewise */
@@ -130,6 +131,7 @@ static void thread_ended(void *value) {
   if (sc_threads_recording())
     sc_writer_thread_end(thread->out);
   pthread_mutex_unlock(&registry_lock);
+  sc_stacks_thread_ended(thread);
   free(thread);
 }
 

@@ -12,6 +12,7 @@
 #include "tracer/memory.h"
 
 struct sc_watch;
+struct sc_stack_cache;
 
 struct sc_open_call {           /* the outermost CUDA call that this thread is in */
   const struct sc_watch *watch; /* NULL: in none */
@@ -29,6 +30,7 @@ struct sc_thread {
   struct sc_writer_thread *out; /* NULL: no room for this thread; its losses are counted */
   struct sc_open_call open;
   struct sc_memory_cache memory;
+  struct sc_stack_cache *stacks; /* stacks.c's; NULL until one is taken */
   const void *context; /* the last one seen, and its device */
   uint32_t context_uid;
   uint8_t device;

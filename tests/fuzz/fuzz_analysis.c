@@ -59,7 +59,7 @@ static void take(struct sc_analysis *analysis, const uint8_t *bytes)
     struct sc_record_range range;
   } record;
   memcpy(&record, bytes, sizeof record);
-  struct sc_analysis_thread *thread = sc_analysis_thread(analysis, 1 + record.head.reserved % THREADS, 100);
+  struct sc_analysis_thread *thread = sc_analysis_thread(analysis, 1 + record.head.stack % THREADS, 100);
   must(thread != NULL);
   record.head.units = 1;
   record.head.kind = (uint16_t)(record.head.kind % 12);
