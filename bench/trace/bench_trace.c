@@ -36,7 +36,7 @@ static struct sc_writer *open_writer(const char *path) {
 static inline void fill(struct sc_record_call *call, uint64_t i) {
   call->head.kind = SC_RECORD_CALL;
   call->head.units = 1;
-  call->head.reserved = 0;
+  call->head.stack = 0;
   call->start_ns = i * 1000;
   call->duration_ns = i & 1023;
   call->stream = 7;

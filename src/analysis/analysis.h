@@ -64,6 +64,10 @@ enum sc_status sc_analysis_finish(struct sc_analysis *analysis, const char *labe
 enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analysis_options *options,
                                 struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
 
+/* Gives the sites of a process their pattern, remedy and id, by what is known of them and by their frames' names.
+ * sc_analysis_finish has done so; whoever looks symbols up afterwards, and so changes frames, does it again. */
+bool sc_sites_describe(struct sc_process *process);
+
 /* ---- the MoE runs of the main command -------------------------------------------------------
  * A traced probe opens one range "run:<variant>:E=<experts>:T=<tokens>" (domain "synccount") around each configuration;
  * inside, each measured forward is a range "forward", with "layer:<i>", "expert:<j>" and the ops below it. Warm-up is

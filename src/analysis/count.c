@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+#define CAPTURE_ERROR_FIRST 900 /* cudaErrorStreamCaptureUnsupported and its kin, of both APIs */
+#define CAPTURE_ERROR_LAST 908
+
 static bool same_stream(struct stream a, struct stream b)
 {
   if (a.handle == 0 || a.handle != b.handle)
@@ -70,52 +73,75 @@ static void submit(struct sc_analysis_thread *t)
   note_submissions(t);
 }
 
-static void add_copy(struct sc_analysis_thread *t, struct stream stream)
+static void drop_copy(struct sc_analysis_thread *t, size_t index)
 {
+  memmove(&t->copies[index], &t->copies[index + 1], (--t->copy_count - index) * sizeof *t->copies);
+}
+
+static void add_copy(struct sc_analysis_thread *t, struct stream stream, const struct sc_record_call *call)
+{
+  struct copy copy = {.stream = stream, .bytes = call->bytes, .memory = SC_CALL_DST(call)};
   size_t i = 0;
-  while (i < t->copy_count && !same_stream(t->copies[i], stream))
+  while (i < t->copy_count && !same_stream(t->copies[i].stream, stream))
     ++i;
-  if (i == t->copy_count && i == COPIES_MAX)
+  if (i < t->copy_count)
+    copy.bytes += t->copies[i].bytes;
+  else if (i == COPIES_MAX)
     i = 0; /* the oldest gives way */
   if (i < t->copy_count)
-    memmove(&t->copies[i], &t->copies[i + 1], (--t->copy_count - i) * sizeof *t->copies);
-  t->copies[t->copy_count++] = stream;
+    drop_copy(t, i);
+  t->copies[t->copy_count++] = copy;
 }
 
-/* Takes the copies on this stream out of those nobody has waited for. True if there were any. */
-static bool take_copies(struct sc_analysis_thread *t, struct stream stream)
+static void is_read_back(struct sync_facts *facts, const struct copy *copy)
+{
+  facts->read_back = true;
+  facts->direction = SC_DIRECTION_D2H;
+  facts->memory = copy->memory;
+  facts->bytes += copy->bytes;
+}
+
+/* Takes the copies on this stream out of those nobody has waited for: the sync is their read-back. */
+static void take_copies(struct sc_analysis_thread *t, struct stream stream, struct sync_facts *facts)
 {
   for (size_t i = 0; i < t->copy_count; ++i) {
-    if (same_stream(t->copies[i], stream)) {
-      memmove(&t->copies[i], &t->copies[i + 1], (--t->copy_count - i) * sizeof *t->copies);
-      return true;
+    if (same_stream(t->copies[i].stream, stream)) {
+      is_read_back(facts, &t->copies[i]);
+      drop_copy(t, i);
+      return;
     }
   }
-  return false;
 }
 
-static bool take_copies_of_device(struct sc_analysis_thread *t, uint32_t device)
+static void take_copies_of_device(struct sc_analysis_thread *t, uint32_t device, struct sync_facts *facts)
 {
   size_t kept = 0, before = t->copy_count;
   for (size_t i = 0; i < before; ++i) {
-    if (device != DEVICE_UNKNOWN && t->copies[i].device != DEVICE_UNKNOWN && t->copies[i].device != device)
+    uint32_t other = t->copies[i].stream.device;
+    if (device != DEVICE_UNKNOWN && other != DEVICE_UNKNOWN && other != device)
       t->copies[kept++] = t->copies[i];
+    else
+      is_read_back(facts, &t->copies[i]);
   }
   t->copy_count = kept;
-  return kept < before;
 }
 
-static void count_sync(struct sc_analysis_thread *t, enum sc_class cls, const struct sc_record_call *call)
+static void count_sync(struct sc_analysis_thread *t, enum sc_class cls, const struct sc_record_call *call,
+                       const struct sync_facts *facts)
 {
   ++t->fresh.syncs;
   ++t->fresh.by_class[cls];
   t->fresh.wait_ns += call->duration_ns;
   t->fresh.sleeping_syncs += (SC_CALL_FLAGS(call) & SC_CALL_OBJECT_BLOCKING) != 0;
+  t->fresh.read_backs += facts->read_back;
+  t->fresh.blocking_uploads += facts->upload;
+  t->fresh.idle_syncs += facts->idle;
   t->follow = FOLLOW_NONE;
   t->where_count = 0;
   t->upload.handle = 0;
   t->submitted = false;
   t->synced = true;
+  sc_sites_sync(t, cls, call, facts);
 }
 
 static void covers_stream(struct sc_analysis_thread *t, struct stream stream)
@@ -145,27 +171,32 @@ static void sync_stream(struct sc_analysis_thread *t, const struct sc_record_cal
   bool follows = t->follow != FOLLOW_NONE && same_stream(t->follow_stream, stream);
   if (follows && t->follow == FOLLOW_MERGES) {
     add_late(t, &(struct sc_counts){.wait_ns = call->duration_ns});
+    sc_sites_join(t, call->duration_ns);
     t->follow = FOLLOW_NONE;
     t->where_count = 0;
     return;
   }
   if (follows)
     add_late(t, &(struct sc_counts){.uncertain = UINT64_MAX}); /* minus one */
-  bool idle = covered_by_last(t, call) || (t->synced && !t->submitted && same_stream(t->synced_stream, stream));
+  struct sync_facts facts = {.idle = covered_by_last(t, call) ||
+                                     (t->synced && !t->submitted && same_stream(t->synced_stream, stream))};
   bool upload = same_stream(t->upload, stream);
-  bool read_back = take_copies(t, stream);
-  t->fresh.read_backs += read_back;
-  t->fresh.blocking_uploads += upload && !read_back;
-  t->fresh.idle_syncs += idle;
-  count_sync(t, SC_CLASS_EXPLICIT, call);
+  take_copies(t, stream, &facts);
+  if (upload && !facts.read_back) {
+    facts.upload = true;
+    facts.direction = SC_DIRECTION_H2D;
+    facts.memory = t->uploaded.memory;
+    facts.bytes = t->uploaded.bytes;
+  }
+  count_sync(t, SC_CLASS_EXPLICIT, call, &facts);
   covers_stream(t, stream);
 }
 
 static void sync_device(struct sc_analysis_thread *t, const struct sc_record_call *call)
 {
-  t->fresh.idle_syncs += covered_by_last(t, call);
-  t->fresh.read_backs += take_copies_of_device(t, SC_CALL_DEVICE(call));
-  count_sync(t, SC_CLASS_EXPLICIT, call);
+  struct sync_facts facts = {.idle = covered_by_last(t, call)};
+  take_copies_of_device(t, SC_CALL_DEVICE(call), &facts);
+  count_sync(t, SC_CLASS_EXPLICIT, call, &facts);
   covers_device(t, call);
 }
 
@@ -173,12 +204,10 @@ static void sync_device(struct sc_analysis_thread *t, const struct sc_record_cal
  * programs write it; nothing else is concluded about the stream. */
 static void sync_event(struct sc_analysis_thread *t, const struct sc_record_call *call)
 {
-  t->fresh.idle_syncs += covered_by_last(t, call);
-  if (t->copy_count) {
-    --t->copy_count;
-    ++t->fresh.read_backs;
-  }
-  count_sync(t, SC_CLASS_EXPLICIT, call);
+  struct sync_facts facts = {.idle = covered_by_last(t, call)};
+  if (t->copy_count)
+    is_read_back(&facts, &t->copies[--t->copy_count]);
+  count_sync(t, SC_CLASS_EXPLICIT, call, &facts);
   covers_stream(t, (struct stream){0});
 }
 
@@ -186,12 +215,16 @@ static void sync_event(struct sc_analysis_thread *t, const struct sc_record_call
 static void blocking_copy(struct sc_analysis_thread *t, enum sc_class cls, unsigned direction, struct stream stream,
                           const struct sc_record_call *call)
 {
+  struct sync_facts facts = {0};
   ++t->fresh.submissions;
   t->fresh.d2h_copies += direction == SC_DIRECTION_D2H;
-  bool read_back = take_copies(t, stream) || direction == SC_DIRECTION_D2H;
-  t->fresh.read_backs += read_back;
-  t->fresh.blocking_uploads += direction == SC_DIRECTION_H2D && !read_back;
-  count_sync(t, cls, call);
+  take_copies(t, stream, &facts);
+  facts.read_back |= direction == SC_DIRECTION_D2H;
+  facts.upload = direction == SC_DIRECTION_H2D && !facts.read_back;
+  facts.direction = direction; /* what is told of it is the blocking copy itself */
+  facts.memory = direction == SC_DIRECTION_H2D ? SC_CALL_SRC(call) : SC_CALL_DST(call);
+  facts.bytes = call->bytes;
+  count_sync(t, cls, call, &facts);
   covers_stream(t, stream);
   if (direction == SC_DIRECTION_D2H) {
     t->follow = FOLLOW_MERGES;
@@ -232,11 +265,13 @@ static void copy_async(struct sc_analysis_thread *t, const struct sc_record_call
     return;
   }
   submit(t);
-  if (direction == SC_DIRECTION_H2D)
+  if (direction == SC_DIRECTION_H2D) {
     t->upload = stream;
+    t->uploaded = (struct copy){.bytes = call->bytes, .memory = SC_CALL_SRC(call)};
+  }
   if (direction == SC_DIRECTION_D2H) {
     ++t->fresh.d2h_copies;
-    add_copy(t, stream);
+    add_copy(t, stream, call);
   }
   if (!to_device && dst == SC_MEMORY_UNKNOWN) {
     ++t->fresh.uncertain;
@@ -252,9 +287,10 @@ static void memset_sync(struct sc_analysis_thread *t, const struct sc_record_cal
   uint32_t dst = SC_CALL_DST(call);
   if (is_host(dst) || dst == SC_MEMORY_MANAGED) {
     struct stream stream = stream_of(call, kind);
+    struct sync_facts facts = {0};
     ++t->fresh.submissions;
-    t->fresh.read_backs += take_copies(t, stream);
-    count_sync(t, SC_CLASS_COPY, call);
+    take_copies(t, stream, &facts);
+    count_sync(t, SC_CLASS_COPY, call, &facts);
     covers_stream(t, stream);
     return;
   }
@@ -272,8 +308,7 @@ static void free_memory(struct sc_analysis_thread *t, const struct sc_record_cal
     ++t->fresh.uncertain;
     return;
   }
-  t->fresh.idle_syncs += covered_by_last(t, call);
-  count_sync(t, SC_CLASS_IMPLICIT, call);
+  count_sync(t, SC_CLASS_IMPLICIT, call, &(struct sync_facts){.idle = covered_by_last(t, call)});
   covers_device(t, call);
 }
 
@@ -288,7 +323,10 @@ static void query(struct sc_analysis_thread *t, const struct sc_record_call *cal
   t->fresh.api_calls += not_ready + ready - 1; /* one was counted by the caller */
   uint64_t object = kind->op == SC_OP_QUERY_EVENT ? call->object : stream_of(call, kind).handle;
   bool goes_on = t->poll.open && t->poll.op == kind->op && t->poll.object == object;
-  t->fresh.poll_waits += ready && (not_ready > 0 || goes_on);
+  bool waited = ready && (not_ready > 0 || goes_on);
+  t->fresh.poll_waits += waited;
+  if (waited)
+    sc_sites_beside(t, SC_SITE_POLL, call);
   t->poll.open = !ready;
   t->poll.op = kind->op;
   t->poll.object = object;
@@ -358,8 +396,11 @@ void sc_count_call(struct sc_analysis_thread *t, const struct sc_record_call *ca
   t->poll.open = false;
   if (is_query(op)) /* failed: the answers before it were answers */
     t->fresh.api_calls += call->bytes;
-  if (call->status != 0)
+  if (call->status != 0) {
     ++t->fresh.failed;
+    if (call->status >= CAPTURE_ERROR_FIRST && call->status <= CAPTURE_ERROR_LAST && could_block(op, call, kind))
+      sc_sites_beside(t, SC_SITE_REFUSED, call);
+  }
   else if (SC_CALL_FLAGS(call) & SC_CALL_CAPTURED)
     t->fresh.captured += could_block(op, call, kind);
   else

@@ -74,6 +74,10 @@ void sc_analysis_free(struct sc_analysis *a)
     free(a->notes[i].text);
   free(a->notes);
   free(a->by_serial);
+  for (size_t i = 0; a->names && i < 1u << 16; ++i)
+    free(a->names[i]);
+  free(a->names);
+  sc_sites_free(&a->sites);
   free(a->kinds);
   sc_spread_free(&a->steps);
   sc_tree_free(&a->tree);
@@ -114,6 +118,7 @@ struct sc_analysis_thread *sc_analysis_thread(struct sc_analysis *a, uint64_t se
   struct sc_analysis_thread *t = calloc(1, sizeof *t);
   if (!t)
     return NULL;
+  t->analysis = a;
   t->serial = serial;
   t->tid = tid;
   t->node = &a->tree.root;
@@ -151,9 +156,18 @@ bool sc_analysis_api(struct sc_analysis *a, uint32_t id, enum sc_op op, const ch
 {
   if (id > 0xffff)
     return false;
+  if (!a->names)
+    a->names = sc_calloc_array(1u << 16, sizeof *a->names);
+  char *copy = a->names ? sc_strdup(name) : NULL;
+  if (!copy)
+    return false;
+  free(a->names[id]);
+  a->names[id] = copy;
   set_kind(a, &a->kinds[id], op, name);
   return true;
 }
+
+void sc_analysis_stacks(struct sc_analysis *a, const struct sc_stack_source *source) { a->stacks = source; }
 
 bool sc_analysis_string(struct sc_analysis *a, uint32_t id, const char *text, size_t length)
 {

@@ -38,6 +38,38 @@ struct span { /* an open start/end range of a thread */
   bool counted;
 };
 
+struct copy { /* a device-to-host copy, or several on one stream */
+  struct stream stream;
+  uint64_t bytes;
+  uint8_t memory; /* enum sc_memory of the host's side */
+};
+
+struct raw_site { /* syncs of the same stack, call, class and memory; without a stack, of the same range as well */
+  uint32_t stack, api;
+  uint8_t kind, cls, direction, memory; /* kind: enum sc_site_kind */
+  const struct sc_node *scope;          /* without a stack: its range, part of the key */
+  const struct sc_node *node;           /* the innermost range that holds all of them */
+  uint64_t count, bytes, read_backs, uploads, idle, merged, in_steps, wait_ns;
+  struct sc_hist wait;
+};
+
+struct sc_sites {
+  struct raw_site *sites; /* [SITES_MAX] once there is one: their addresses do not change */
+  size_t count;
+  uint32_t *slots;   /* [SITE_SLOTS], index + 1; open addressing */
+  uint64_t gathered; /* syncs that the limit shut out */
+};
+#define SITES_MAX 2048u  /* and, beyond it, one for each class */
+#define SITE_SLOTS 8192u
+
+/* What is known of a sync but its class and wait. */
+struct sync_facts {
+  unsigned direction;
+  uint8_t memory;
+  uint64_t bytes;
+  bool read_back, upload, idle;
+};
+
 enum follow { /* what a stream synchronise that follows directly would mean */
               FOLLOW_NONE,
               FOLLOW_MERGES,  /* it is part of the sync before it */
@@ -45,6 +77,10 @@ enum follow { /* what a stream synchronise that follows directly would mean */
 };
 
 struct sc_analysis_thread {
+  struct sc_analysis *analysis;
+  struct raw_site *site; /* of the thread's last sync, */
+  bool site_open;        /* its wait is not in the site yet: another call may join it */
+  uint64_t site_wait_ns;
   uint64_t serial;
   uint32_t tid;
   char *name;
@@ -70,7 +106,8 @@ struct sc_analysis_thread {
   bool synced_all; /* it covered every stream of its device */
   struct stream synced_stream;
   struct stream upload;             /* the thread's last submission is an upload on this stream */
-  struct stream copies[COPIES_MAX]; /* device-to-host copies that no sync has made visible, oldest first */
+  struct copy uploaded; /* what it was */
+  struct copy copies[COPIES_MAX]; /* device-to-host copies that no sync has made visible, oldest first */
   size_t copy_count;
   struct {
     bool open; /* the last call was a query, answered "not ready" */
@@ -99,6 +136,9 @@ struct text {
 struct sc_analysis {
   struct sc_tree tree;
   struct call_kind *kinds; /* [65536] */
+  struct sc_sites sites;
+  const struct sc_stack_source *stacks; /* NULL: none */
+  char **names;            /* [65536] of importers' calls, or NULL */
   bool late;               /* recording began after CUDA had been used */
   sc_api_of *api_of;
   const void *context;
@@ -138,6 +178,16 @@ void sc_scope_finish(struct sc_analysis *analysis, struct sc_analysis_thread *th
 /* Where counting stands at the beginning, and after boundary_ns was reached at now_ns. */
 void sc_scope_first_window(const struct sc_analysis *analysis, struct sc_analysis_thread *thread);
 void sc_scope_cross(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint64_t now_ns);
+
+/* sites.c */
+void sc_sites_sync(struct sc_analysis_thread *thread, enum sc_class cls, const struct sc_record_call *call,
+                   const struct sync_facts *facts);
+void sc_sites_join(struct sc_analysis_thread *thread, uint64_t wait_ns); /* a call that is part of the last sync */
+void sc_sites_beside(struct sc_analysis_thread *thread, enum sc_site_kind kind, const struct sc_record_call *call);
+void sc_sites_settle(struct sc_analysis_thread *thread); /* no call will join the last sync any more */
+/* Fills process->sites and modules; after the totals and steps are known. False: out of memory. */
+bool sc_sites_finish(struct sc_analysis *analysis, struct sc_process *process);
+void sc_sites_free(struct sc_sites *sites);
 
 /* count.c */
 void sc_count_call(struct sc_analysis_thread *thread, const struct sc_record_call *call, const struct call_kind *kind);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The findings model's own helpers: make, fill, look up, free. */
-#include "analysis/findings.h"
+#include "analysis/internal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static void free_frames(struct sc_frame *frames, size_t count)
   free(frames);
 }
 
-static void free_site(struct sc_site *site)
+void sc_site_free(struct sc_site *site)
 {
   free(site->id);
   free(site->api);
@@ -124,6 +124,7 @@ static void free_process(struct sc_process *process)
   free(process->host);
   free(process->command);
   free(process->trace_path);
+  free(process->cwd);
   free(process->rank);
   free(process->local_rank);
   for (size_t i = 0; i < process->thread_count; ++i)
@@ -137,8 +138,13 @@ static void free_process(struct sc_process *process)
   }
   free(process->ranges);
   for (size_t i = 0; i < process->site_count; ++i)
-    free_site(&process->sites[i]);
+    sc_site_free(&process->sites[i]);
   free(process->sites);
+  for (size_t i = 0; i < process->module_count; ++i) {
+    free(process->modules[i].path);
+    free(process->modules[i].build_id);
+  }
+  free(process->modules);
 }
 
 static void free_field(struct sc_field *field)

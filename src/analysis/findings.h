@@ -125,19 +125,37 @@ struct sc_range_findings {
 };
 
 struct sc_frame {
-  char *file, *function;
+  char *file, *function; /* of a native frame: the function, or "libx.so+0x1234" until its symbol was looked up */
   uint64_t line;
+  size_t module;   /* of a native frame: of process->modules; SIZE_MAX: in no file */
+  uint64_t offset; /* likewise: its return address in that file */
 };
+struct sc_module_findings { /* a file that native frames lie in */
+  char *path;
+  char *build_id; /* hexadecimal; NULL: it has none */
+};
+enum sc_site_kind {
+  SC_SITE_SYNC,    /* its count is of syncs: over all of this kind they sum to counts.syncs */
+  SC_SITE_POLL,    /* of poll waits that asked at least twice; cls means nothing */
+  SC_SITE_REFUSED, /* of synchronises that failed because a stream was being captured; cls means nothing */
+};
+const char *sc_site_kind_name(enum sc_site_kind kind); /* "sync", "poll", "refused" */
 struct sc_site {
+  enum sc_site_kind kind;
   char *id, *api, *pattern, *remedy, *range, *direction, *memory;
   enum sc_class cls;
-  uint64_t count, bytes;
+  uint64_t count, bytes; /* bytes: of the copies of one sync, the most there were */
+  uint64_t read_backs, blocking_uploads, idle_syncs, merged; /* of count; merged: with the stream synchronise after it */
   double per_step, wait_p50_us, wait_total_us;
-  struct sc_frame *python, *native;
+  struct sc_frame *python, *native; /* innermost first */
   size_t python_count, native_count;
 };
+/* The frame that people know their program by: the innermost Python frame outside installed packages, else the
+ * innermost one; without Python the innermost native one. NULL: there is none. */
+const struct sc_frame *sc_site_frame(const struct sc_site *site);
 
 struct sc_process {
+  char *cwd; /* where it was started; NULL if not known */
   char *host, *command, *trace_path, *rank, *local_rank;
   uint64_t pid;
   double wall_us;
@@ -149,7 +167,10 @@ struct sc_process {
   struct sc_counts counts;
   struct sc_thread_findings *threads; size_t thread_count, thread_cap;
   struct sc_range_findings *ranges;   size_t range_count, range_cap; /* depth-first, parents first */
-  struct sc_site *sites;              size_t site_count, site_cap;
+  struct sc_site *sites;              size_t site_count, site_cap; /* costliest first */
+  struct sc_module_findings *modules; size_t module_count, module_cap;
+  uint64_t stacks, stack_walks, stacks_missing; /* stacks taken by the tracer; those that had to be walked; those that */
+  uint64_t stack_ns;                            /* could not be had in full. The time it took, in no wait */
   bool has_steps;
   uint64_t steps, warmup; /* all that began; of them left out of minimum, median and maximum as warm-up */
   uint64_t step_min, step_max;
@@ -175,6 +196,9 @@ struct sc_findings *sc_findings_new(void) SC_NODISCARD; /* NULL: out of memory *
 void sc_run_init(struct sc_run *run); /* zero, unmeasured numbers NaN, output_matches_masked -1 */
 void sc_findings_free(struct sc_findings *findings);     /* accepts NULL and half-built ones */
 bool sc_findings_warn(struct sc_findings *findings, const char *format, ...) SC_PRINTF(2, 3); /* equal texts once */
+/* The end of a frame's file that stays the same on other machines: below the process's folder, or below the folder of
+ * installed packages or of Python's own library; else all of it. */
+const char *sc_process_file(const struct sc_process *process, const char *file);
 /* line may be NULL. False: out of memory. */
 bool sc_findings_text(struct sc_findings *f, const char *group, const char *key, const char *value, const char *line);
 bool sc_findings_number(struct sc_findings *f, const char *group, const char *key, double value, const char *line);

@@ -158,6 +158,11 @@ static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *cou
   if (a->from_ns == UINT64_MAX)
     ok &= sc_findings_warn(f, "%sno range matches '%s', which was to end the warm-up: every step is left out.", label,
                            a->tree.options.from);
+  if (a->sites.gathered)
+    ok &= sc_findings_warn(f,
+                           "%s%" PRIu64 " syncs came from more different places than are kept apart (%u); they are "
+                           "listed by class alone.",
+                           label, a->sites.gathered, SITES_MAX);
   if (a->nameless)
     ok &= sc_findings_warn(
         f, "%s%" PRIu64 " calls have no name in the trace (its first chunk is damaged?) and are not in the count.",
@@ -174,6 +179,7 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
     label = "";
   for (struct sc_analysis_thread *t = a->threads; t && ok; t = t->next) {
     sc_scope_finish(a, t);
+    sc_sites_settle(t);
     sc_counts_add(&process->counts, &t->total);
     if (t->first_ns && t->first_ns < first)
       first = t->first_ns;
@@ -192,6 +198,7 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
     process->step_max = a->steps.max;
     process->step_median = sc_spread_median(&a->steps);
   }
+  ok = ok && sc_sites_finish(a, process);
   ok = ok && warn_counts(a, &process->counts, label, findings);
   if (!ok || a->failed)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory while the findings of a process were put together");

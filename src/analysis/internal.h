@@ -38,6 +38,7 @@ struct sc_node { /* one range path of the process, whatever the thread */
   enum sc_level level;      /* only on the outermost range of that level on this path */
   bool spanning;            /* start/end */
   bool starts;              /* its first occurrence ends the warm-up (options.from) */
+  bool in_step;             /* it is of level step, or below one that is */
   uint64_t occurrences, unfinished;
   struct sc_counts self, total; /* total is filled at the end */
   struct sc_spread per_occurrence;
@@ -70,6 +71,8 @@ void sc_tree_free(struct sc_tree *tree);
 /* The node for a range opened under parent. Never NULL: the parent itself when memory is out (tree->failed). */
 struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain,
                               uint32_t name);
+/* The innermost range that holds both, which may be the root. */
+const struct sc_node *sc_tree_common(const struct sc_node *a, const struct sc_node *b);
 /* Fills totals and appends all nodes to the process, depth first. False: out of memory. */
 bool sc_tree_finish(struct sc_tree *tree, struct sc_process *process);
 
@@ -85,8 +88,17 @@ struct sc_window {
 void sc_analysis_within(struct sc_analysis *analysis, const struct sc_window *windows, size_t count);
 /* When a range that ends the warm-up first opened, on whatever thread. */
 void sc_analysis_from(struct sc_analysis *analysis, uint64_t from_ns);
+/* What the stack ids in records stand for. Without it stacks are not looked at. Must outlive the engine. */
+struct sc_stack_source {
+  bool (*stack)(const void *context, uint32_t id, struct sc_stack *out);
+  bool (*frame)(const void *context, uint32_t id, struct sc_stack_frame *out);
+  bool (*module)(const void *context, uint32_t id, struct sc_module *out);
+};
+void sc_analysis_stacks(struct sc_analysis *analysis, const struct sc_stack_source *source);
 /* Many records at once: the loop that has to be fast. Stops at a malformed one. */
 void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const unsigned char *bytes,
                          size_t size);
+
+void sc_site_free(struct sc_site *site); /* what it points to */
 
 #endif

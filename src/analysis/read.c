@@ -23,6 +23,17 @@ static bool api_of(const void *context, uint32_t id, enum sc_op *op, const char 
   return true;
 }
 
+static bool stack_of(const void *context, uint32_t id, struct sc_stack *out) { return sc_reader_stack(context, id, out); }
+static bool frame_of(const void *context, uint32_t id, struct sc_stack_frame *out)
+{
+  return sc_reader_frame(context, id, out);
+}
+static bool module_of(const void *context, uint32_t id, struct sc_module *out)
+{
+  return sc_reader_module(context, id, out);
+}
+static const struct sc_stack_source stacks = {.stack = stack_of, .frame = frame_of, .module = module_of};
+
 static bool copy_text(char **out, const char *text)
 {
   *out = sc_strdup(text);
@@ -40,7 +51,12 @@ static bool describe(const struct sc_reader *reader, struct sc_process *process)
   if (live->end_mono_ns > header->start_mono_ns)
     process->wall_us = (double)(live->end_mono_ns - header->start_mono_ns) / 1e3;
   process->host = sc_strndup(header->host, sizeof header->host);
-  return process->host && copy_text(&process->trace_path, sc_reader_path(reader)) &&
+  process->stacks = live->stacks;
+  process->stack_ns = live->stack_ns;
+  process->stack_walks = live->stack_walks;
+  process->stacks_missing = live->stacks_missing;
+  return process->host && copy_text(&process->cwd, sc_reader_meta(reader, "cwd")) &&
+         copy_text(&process->trace_path, sc_reader_path(reader)) &&
          copy_text(&process->command, sc_reader_meta(reader, "command")) &&
          copy_text(&process->rank, sc_reader_meta(reader, "rank")) &&
          copy_text(&process->local_rank, sc_reader_meta(reader, "local_rank"));
@@ -297,6 +313,7 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
     status = SC_ERR_NOMEM;
     goto cleanup;
   }
+  sc_analysis_stacks(analysis, &stacks);
   if (options && options->from)
     sc_analysis_from(analysis, scan.from_ns);
   if (options && options->capture_range)

@@ -199,8 +199,10 @@ static struct sc_node *other_child(struct sc_tree *tree, struct sc_node *parent,
     return parent;
   if (!parent->other[spanning]) {
     parent->other[spanning] = add_node(tree, parent, "", SC_RANGES_OTHER, strlen(SC_RANGES_OTHER));
-    if (parent->other[spanning])
+    if (parent->other[spanning]) {
       parent->other[spanning]->spanning = spanning;
+      parent->other[spanning]->in_step = parent->in_step;
+    }
   }
   return parent->other[spanning] ? parent->other[spanning] : parent;
 }
@@ -236,6 +238,7 @@ static struct sc_node *child_by_text(struct sc_tree *tree, struct sc_node *paren
   enum sc_level level = level_of(tree, parent, node->domain, node->name);
   node->level = level != SC_LEVEL_NONE && is_below(parent, level) ? SC_LEVEL_NONE : level;
   node->starts = tree->options.from && sc_match(tree->options.from, node->name);
+  node->in_step = parent->in_step || level == SC_LEVEL_STEP;
   remember(tree, parent, hash, kind, node);
   return node;
 }
@@ -258,6 +261,17 @@ struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool
   parent->hint[spanning].ids = ids;
   parent->hint[spanning].node = node;
   return node;
+}
+
+const struct sc_node *sc_tree_common(const struct sc_node *a, const struct sc_node *b)
+{
+  while (a != b) {
+    if (a->depth >= b->depth)
+      a = a->parent;
+    else
+      b = b->parent;
+  }
+  return a;
 }
 
 /* ---- out ----------------------------------------------------------------------------------- */

@@ -116,6 +116,7 @@ struct sc_hist {
   uint32_t *buckets; /* allocated at the first add; NULL when empty or out of memory */
 };
 void sc_hist_add(struct sc_hist *hist, uint64_t value);
+void sc_hist_merge(struct sc_hist *into, const struct sc_hist *from);
 double sc_hist_quantile(const struct sc_hist *hist, double q); /* NaN when empty */
 void sc_hist_free(struct sc_hist *hist);
 

@@ -107,6 +107,24 @@ void sc_hist_add(struct sc_hist *hist, uint64_t value)
   }
 }
 
+void sc_hist_merge(struct sc_hist *into, const struct sc_hist *from)
+{
+  if (from->count == 0)
+    return;
+  if (into->count == 0 || from->min < into->min)
+    into->min = from->min;
+  if (from->max > into->max)
+    into->max = from->max;
+  into->count += from->count;
+  into->sum += from->sum;
+  if (!into->buckets)
+    into->buckets = calloc(SC_HIST_BUCKETS, sizeof *into->buckets);
+  for (unsigned i = 0; into->buckets && from->buckets && i < SC_HIST_BUCKETS; ++i) {
+    uint32_t room = UINT32_MAX - into->buckets[i];
+    into->buckets[i] += from->buckets[i] < room ? from->buckets[i] : room;
+  }
+}
+
 double sc_hist_quantile(const struct sc_hist *hist, double q)
 {
   if (hist->count == 0 || !hist->buckets || !(q >= 0 && q <= 1))

@@ -159,7 +159,7 @@ static void totals_lines(struct sc_doc *doc, const struct sc_process *p, bool si
     cost_line(doc, p);
 }
 
-static void state_lines(struct sc_doc *doc, const struct sc_process *p)
+static void state_lines(struct sc_doc *doc, const struct sc_process *p, bool simulated)
 {
   if (p->has_steps) {
     struct sc_buf line = {0};
@@ -184,6 +184,19 @@ static void state_lines(struct sc_doc *doc, const struct sc_process *p)
       }
       sc_buf_printf(&line, " sync%s each", p->step_min == 1 && p->step_max == 1 ? "" : "s");
     }
+    sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
+  }
+  if (p->stacks) {
+    struct sc_buf line = {0};
+
+    sc_put_count(&line, p->stacks);
+    sc_buf_printf(&line, " stack%s taken", sc_plural(p->stacks));
+    if (!simulated) {
+      sc_buf_puts(&line, ", ");
+      sc_put_time(&line, (double)p->stack_ns / (double)p->stacks / 1000.0);
+      sc_buf_puts(&line, " each, in no wait");
+    }
+    put_part(&line, p->stacks_missing, "not in full", false);
     sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
   }
   /* The warnings say what this means; here stands only whose process it was. */
@@ -414,19 +427,20 @@ static void ranges_table(struct sc_doc *doc, const struct sc_process *p, bool si
 
 /* ---- sites --------------------------------------------------------------------------------------- */
 
-static void put_frame(struct sc_buf *text, const struct sc_frame *frame)
+static void put_frame(struct sc_buf *text, const struct sc_process *p, const struct sc_frame *frame)
 {
   sc_put_name(text, frame->function, 32);
   if (!frame->file)
     return;
   sc_buf_puts(text, " ");
-  sc_put_name(text, frame->file, 48);
+  sc_put_name(text, sc_process_file(p, frame->file), 48);
   if (frame->line)
     sc_buf_printf(text, ":%llu", (unsigned long long)frame->line);
 }
 
-static void site_row(struct sc_doc *doc, const struct sc_site *s, bool simulated)
+static void site_row(struct sc_doc *doc, const struct sc_process *p, const struct sc_site *s, bool simulated)
 {
+  const struct sc_frame *frame = sc_site_frame(s);
   struct sc_buf count = {0}, api = {0}, pattern = {0}, wait = {0}, where = {0}, step = {0};
 
   sc_doc_row(doc, 0);
@@ -436,16 +450,14 @@ static void site_row(struct sc_doc *doc, const struct sc_site *s, bool simulated
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &step);
   sc_put_time(&wait, simulated ? NAN : s->wait_total_us);
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &wait);
-  sc_doc_cell(doc, SC_TONE_PLAIN, "%s", sc_class_name(s->cls));
+  sc_doc_cell(doc, SC_TONE_PLAIN, "%s", s->kind == SC_SITE_SYNC ? sc_class_name(s->cls) : sc_site_kind_name(s->kind));
   sc_put_name(&api, s->api, 32);
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &api);
   if (s->pattern)
     sc_put_prose(&pattern, s->pattern);
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &pattern);
-  if (s->python_count)
-    put_frame(&where, &s->python[0]);
-  else if (s->native_count)
-    put_frame(&where, &s->native[0]);
+  if (frame)
+    put_frame(&where, p, frame);
   else if (s->range)
     sc_put_name(&where, s->range, 48);
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &where);
@@ -465,7 +477,7 @@ static void sites_table(struct sc_doc *doc, const struct sc_process *p, bool sim
   sc_doc_column(doc, false, "pattern");
   sc_doc_column(doc, false, "site");
   for (size_t i = 0; i < p->site_count && i < SITE_ROWS; i++)
-    site_row(doc, &p->sites[i], simulated);
+    site_row(doc, p, &p->sites[i], simulated);
   sc_doc_table_end(doc);
   if (p->site_count > SITE_ROWS)
     sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more sites; JSON has them all.", p->site_count - SITE_ROWS);
@@ -612,7 +624,7 @@ void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f, bool 
       sc_doc_put(doc, SC_BLOCK_ITEM, SC_TONE_BAD, "not measured: the warnings say why");
     else
       totals_lines(doc, p, simulated);
-    state_lines(doc, p);
+    state_lines(doc, p, simulated);
     threads_table(doc, p, all_threads, simulated);
     ranges_table(doc, p, simulated);
     allowed_lines(doc, p);

@@ -66,7 +66,8 @@ static json_t *site_value(const struct sc_site *s, bool simulated, bool *ok)
   json_t *object = json_object();
 
   sc_json_put(object, "id", sc_json_text(s->id), ok);
-  sc_json_put(object, "class", json_string(sc_class_name(s->cls)), ok);
+  sc_json_put(object, "kind", json_string(sc_site_kind_name(s->kind)), ok);
+  sc_json_put(object, "class", s->kind == SC_SITE_SYNC ? json_string(sc_class_name(s->cls)) : json_null(), ok);
   sc_json_put(object, "api", sc_json_text(s->api), ok);
   sc_json_put(object, "direction", sc_json_text(s->direction), ok);
   /* A synchronise moves no bytes: none is not 0. */
@@ -132,6 +133,17 @@ static json_t *allowed_value(const struct sc_process *p, bool *ok)
   return array;
 }
 
+static json_t *stacks_value(const struct sc_process *p, bool simulated, bool *ok)
+{
+  json_t *object = json_object();
+
+  sc_json_put(object, "taken", sc_json_count(p->stacks), ok);
+  sc_json_put(object, "walked", sc_json_count(p->stack_walks), ok);
+  sc_json_put(object, "missing", sc_json_count(p->stacks_missing), ok);
+  sc_json_put(object, "total_us", sc_json_us(simulated ? NAN : (double)p->stack_ns / 1000.0), ok);
+  return object;
+}
+
 static json_t *syncs_value(const struct sc_process *p, bool simulated, bool *ok)
 {
   json_t *object = json_object();
@@ -175,6 +187,7 @@ json_t *sc_json_process(const struct sc_process *p, bool simulated, bool *ok)
   sc_json_put(object, "measured", json_boolean(!p->unmeasured), ok);
   sc_json_put(object, "allowed", allowed_value(p, ok), ok);
   sc_json_put(object, "tracer", tracer_value(p, simulated, ok), ok);
+  sc_json_put(object, "stacks", stacks_value(p, simulated, ok), ok);
   sc_json_put(object, "steps", steps_value(p, ok), ok);
   sc_json_put(object, "syncs", p->unmeasured ? json_null() : syncs_value(p, simulated, ok), ok);
   return object;
