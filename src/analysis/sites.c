@@ -105,6 +105,8 @@ void sc_sites_sync(struct sc_analysis_thread *t, enum sc_class cls, const struct
                          .memory = facts->memory};
   key.scope = scope_of(t, key.stack);
   sc_sites_settle(t);
+  if (t->outside)
+    return;
   struct raw_site *site = site_of(t, &key);
   if (!site)
     return;
@@ -128,6 +130,8 @@ void sc_sites_join(struct sc_analysis_thread *t, uint64_t wait_ns)
 
 void sc_sites_beside(struct sc_analysis_thread *t, enum sc_site_kind kind, const struct sc_record_call *call)
 {
+  if (t->outside)
+    return;
   struct raw_site key = {
       .stack = t->analysis->stacks ? call->head.stack : 0, .api = SC_CALL_API(call), .kind = (uint8_t)kind};
   key.scope = scope_of(t, key.stack);
