@@ -148,13 +148,14 @@ static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *cou
   if (counts->uncertain)
     ok &= sc_findings_warn(f,
                            "%s%" PRIu64 " calls could not be judged: the kind of memory or the direction of the copy "
-                                        "is not known. They are not in the count.",
+                           "is not known. They are not in the count.",
                            label, counts->uncertain);
   if (counts->sleeping_syncs)
-    ok &= sc_findings_warn(f,
-                           "%s%" PRIu64 " of the waits slept instead of spinning (cudaDeviceScheduleBlockingSync, or an "
-                           "event made with cudaEventBlockingSync): each pays for waking up, tens of microseconds.",
-                           label, counts->sleeping_syncs);
+    ok &=
+        sc_findings_warn(f,
+                         "%s%" PRIu64 " of the waits slept instead of spinning (cudaDeviceScheduleBlockingSync, or an "
+                         "event made with cudaEventBlockingSync): each pays for waking up, tens of microseconds.",
+                         label, counts->sleeping_syncs);
   if (a->from_ns == UINT64_MAX)
     ok &= sc_findings_warn(f, "%sno range matches '%s', which was to end the warm-up: every step is left out.", label,
                            a->tree.options.from);

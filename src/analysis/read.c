@@ -175,8 +175,8 @@ static void scan_range(const struct sc_reader *reader, const struct sc_record_ra
 {
   size_t length = 0;
   bool opens = range->head.kind == SC_RECORD_RANGE_PUSH || range->head.kind == SC_RECORD_RANGE_START;
-  const char *name = opens && from && range->time_ns < scan->from_ns ? sc_reader_string(reader, range->name, &length)
-                                                                     : NULL;
+  const char *name =
+      opens && from && range->time_ns < scan->from_ns ? sc_reader_string(reader, range->name, &length) : NULL;
   if (name && sc_match(from, name))
     scan->from_ns = range->time_ns;
 }
@@ -327,8 +327,8 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
     goto cleanup;
   snprintf(label, sizeof label, "process %" PRIu32 ": ", sc_reader_header(reader)->pid);
   status = describe_process(reader, options, &scan, label, process, findings);
-  if (status == SC_OK && (!add_losses(reader, gaps, label, process, findings) ||
-                          !add_conditions(reader, process, label, findings)))
+  if (status == SC_OK &&
+      (!add_losses(reader, gaps, label, process, findings) || !add_conditions(reader, process, label, findings)))
     status = SC_ERR_NOMEM;
   if (status == SC_OK)
     status = sc_analysis_finish(analysis, label, process, findings, NULL);

@@ -17,8 +17,8 @@ static const struct cli_option options[] = {
     {.id = CLI_END},
 };
 
-static enum sc_status add_trace(const char *path, const struct sc_analysis_options *how,
-                                struct sc_findings *findings, struct sc_error *err)
+static enum sc_status add_trace(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
+                                struct sc_error *err)
 {
   struct sc_reader *reader = NULL;
   enum sc_status status = sc_reader_open(path, &reader, err);
@@ -28,8 +28,8 @@ static enum sc_status add_trace(const char *path, const struct sc_analysis_optio
   return status;
 }
 
-static enum sc_status add_folder(const char *path, const struct sc_analysis_options *how,
-                                 struct sc_findings *findings, struct sc_error *err)
+static enum sc_status add_folder(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
+                                 struct sc_error *err)
 {
   char **names;
   size_t count;

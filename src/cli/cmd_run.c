@@ -77,8 +77,8 @@ static bool preload(struct run *run, const char *tracer)
                            : change_to(run, "LD_PRELOAD", tracer);
 }
 
-/* The driver loads what CUDA_INJECTION64_PATH names: that reaches programs which drop LD_PRELOAD. Another tool's value is
- * the user's wish. */
+/* The driver loads what CUDA_INJECTION64_PATH names: that reaches programs which drop LD_PRELOAD. Another tool's value
+ * is the user's wish. */
 static bool inject(struct run *run, const char *name, const char *tracer)
 {
   return getenv(name) || change_to(run, name, tracer);
@@ -151,8 +151,7 @@ static enum sc_status write_session(struct run *run, struct sc_error *err)
       .sysroot = place_sysroot(), .simulated = look.simulated, .sim_round_trip_us = NAN, .cupti = look.cupti};
   const struct why_question question = {
       .program = run->program[0], .no_follow = run->settings.no_follow, .traced = look.traces > 0};
-  const struct session_notes session = {
-      .facts = notes, .simulated = look.simulated, .run = &run->settings.analysis};
+  const struct session_notes session = {.facts = notes, .simulated = look.simulated, .run = &run->settings.analysis};
   if (status == SC_OK)
     status = facts_add(&input, notes, err);
   if (status == SC_OK)

@@ -6,8 +6,9 @@
 #include "base/base.h"
 
 struct launch {
-  char *const *argv;              /* argv[0] is looked up in PATH, as a shell would */
-  const char *const *environment; /* "NAME=value" entries that replace or join ours, NULL-terminated; "NAME" alone removes */
+  char *const *argv; /* argv[0] is looked up in PATH, as a shell would */
+  const char *const
+      *environment; /* "NAME=value" entries that replace or join ours, NULL-terminated; "NAME" alone removes */
 };
 struct launch_end {
   int status; /* exit status, or 128 + the signal that ended it */
@@ -25,7 +26,8 @@ void launch_release(void);
  * program itself. SC_ERR_SYSTEM if it could not be started: out->status is then 127 (not found) or 126. */
 enum sc_status launch_run(const struct launch *launch, struct launch_end *out, struct sc_error *err) SC_NODISCARD;
 
-/* Our environment with the changes of struct launch: an array to free, whose strings are borrowed. NULL: memory is out. */
+/* Our environment with the changes of struct launch: an array to free, whose strings are borrowed. NULL: memory is out.
+ */
 char **launch_environment(const char *const *changes) SC_NODISCARD;
 
 #endif

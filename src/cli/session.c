@@ -61,14 +61,14 @@ static json_t *run_json(const struct sc_analysis_options *options)
     return json_null();
   json_t *rules = json_array();
   for (size_t i = 0; i < options->level_count; ++i)
-    json_array_append_new(rules, json_pack("{s:s, s:s}", "pattern", options->levels[i].pattern, "level",
-                                           options->levels[i].level));
+    json_array_append_new(
+        rules, json_pack("{s:s, s:s}", "pattern", options->levels[i].pattern, "level", options->levels[i].level));
   if (json_array_size(rules) != options->level_count) {
     json_decref(rules);
     return NULL;
   }
-  return json_pack("{s:I, s:s?, s:o, s:b}", "warmup", (json_int_t)options->warmup, "from", options->from, "ranges", rules,
-                   "capture_range", options->capture_range);
+  return json_pack("{s:I, s:s?, s:o, s:b}", "warmup", (json_int_t)options->warmup, "from", options->from, "ranges",
+                   rules, "capture_range", options->capture_range);
 }
 
 enum sc_status session_write(const struct folder *folder, const struct session_notes *notes, struct sc_error *err)
@@ -84,11 +84,10 @@ enum sc_status session_write(const struct folder *folder, const struct session_n
   bool whole = json_array_size(fields) == notes->facts->field_count &&
                json_array_size(assumed) == notes->assumed_count &&
                json_array_size(warnings) == notes->facts->warning_count;
-  json_t *root =
-      json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "version", SC_VERSION, "simulated",
-                notes->simulated, "documents", documents_json(folder), "traces",
-                files_json(folder, "*" SC_TRACE_SUFFIX), "fields", fields, "assumed_us", assumed, "warnings", warnings, "run",
-                run_json(notes->run));
+  json_t *root = json_pack("{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", SCHEMA, "version", SC_VERSION,
+                           "simulated", notes->simulated, "documents", documents_json(folder), "traces",
+                           files_json(folder, "*" SC_TRACE_SUFFIX), "fields", fields, "assumed_us", assumed, "warnings",
+                           warnings, "run", run_json(notes->run));
   char *path = folder_file(folder, SESSION_FILE);
   if (!whole || !root || !path)
     status = no_memory(err);
@@ -388,8 +387,8 @@ static enum sc_status load_run(const char *path, const json_t *root, const struc
       break;
     const char *name = file_name(item);
     struct sc_error why = {0};
-    status = name ? add_trace(path, name, &options, findings, &why)
-                  : malformed(path, "'traces' holds no file name", &why);
+    status =
+        name ? add_trace(path, name, &options, findings, &why) : malformed(path, "'traces' holds no file name", &why);
     /* One process of many, killed while it made its file, must not cost the report of the others. */
     if (name && (status == SC_ERR_FORMAT || status == SC_ERR_IO))
       status = sc_findings_warn(findings, "%s", why.message) ? SC_OK : no_memory(&why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A session: what one main, ruler or run command measured, as files in a folder. The command writes them and reads them back
- * to make its report, so that `synccount report` on kept files says the same by construction. */
+ * A session: what one main, ruler or run command measured, as files in a folder. The command writes them and reads them
+ * back to make its report, so that `synccount report` on kept files says the same by construction. */
 #ifndef SC_CLI_SESSION_H
 #define SC_CLI_SESSION_H
 
@@ -17,7 +17,8 @@ struct session_notes {
   const double *assumed_us;
   size_t assumed_count;
   bool simulated;
-  const struct sc_analysis_options *run; /* of `synccount run`: how its traces are read. NULL: another command's session */
+  const struct sc_analysis_options
+      *run; /* of `synccount run`: how its traces are read. NULL: another command's session */
 };
 
 /* Writes SESSION_FILE, naming the documents and traces that lie in the folder. */

@@ -146,15 +146,15 @@ static bool explain(const struct why_question *question, const char *path, struc
   if (obstacle)
     ok = sc_findings_warn(notes, "%s.", obstacle);
   else if (question->no_follow)
-    ok = sc_findings_warn(notes,
-                          "%s did not use CUDA itself, and --no-follow leaves out what it starts%s.", question->program,
-                          script ? " (it is a script)" : "");
+    ok = sc_findings_warn(notes, "%s did not use CUDA itself, and --no-follow leaves out what it starts%s.",
+                          question->program, script ? " (it is a script)" : "");
   else
-    ok = sc_findings_warn(notes,
-                          "No process of %s%s used CUDA where the tracer could see it. If one should have: does it reach "
-                          "the GPU (nvidia-smi), and does something on the way clear LD_PRELOAD and "
-                          "CUDA_INJECTION64_PATH (env -i, sudo, ssh, a container)?",
-                          question->program, script ? ", a script," : "");
+    ok = sc_findings_warn(
+        notes,
+        "No process of %s%s used CUDA where the tracer could see it. If one should have: does it reach "
+        "the GPU (nvidia-smi), and does something on the way clear LD_PRELOAD and "
+        "CUDA_INJECTION64_PATH (env -i, sudo, ssh, a container)?",
+        question->program, script ? ", a script," : "");
   free(obstacle);
   return ok;
 }
