@@ -68,7 +68,15 @@ static struct raw_site *find_site(struct sc_analysis *a, const struct raw_site *
   return site;
 }
 
-static struct raw_site *site_of(struct sc_analysis_thread *t, const struct raw_site *key)
+/* In a step, and not in one of the warm-up. (A step in which the warm-up ends counts from there on.) */
+static bool in_counted_step(const struct sc_analysis_thread *t, const struct sc_record_call *call)
+{
+  const struct sc_analysis *a = t->analysis;
+  return t->node->in_step && t->steps >= a->warmup && a->from_ns != UINT64_MAX && call->start_ns >= a->from_ns;
+}
+
+static struct raw_site *site_of(struct sc_analysis_thread *t, const struct raw_site *key,
+                                const struct sc_record_call *call)
 {
   struct raw_site *site = t->site && same_site(t->site, key) ? t->site : find_site(t->analysis, key, t->node);
   if (!site)
@@ -76,7 +84,7 @@ static struct raw_site *site_of(struct sc_analysis_thread *t, const struct raw_s
   if (site->node != t->node)
     site->node = sc_tree_common(site->node, t->node);
   ++site->count;
-  site->in_steps += t->node->in_step;
+  site->in_steps += in_counted_step(t, call);
   return site;
 }
 
@@ -107,7 +115,7 @@ void sc_sites_sync(struct sc_analysis_thread *t, enum sc_class cls, const struct
   sc_sites_settle(t);
   if (t->outside)
     return;
-  struct raw_site *site = site_of(t, &key);
+  struct raw_site *site = site_of(t, &key, call);
   if (!site)
     return;
   if (facts->bytes > site->bytes)
@@ -140,7 +148,7 @@ void sc_sites_beside(struct sc_analysis_thread *t, enum sc_site_kind kind, const
     return;
   site->node = sc_tree_common(site->node, t->node);
   ++site->count;
-  site->in_steps += t->node->in_step;
+  site->in_steps += in_counted_step(t, call);
   if (kind == SC_SITE_POLL) {
     site->wait_ns += call->duration_ns;
     sc_hist_add(&site->wait, call->duration_ns);

@@ -298,8 +298,8 @@ static bool emit(struct builder *b, struct built *built)
     site->wait_total_us = (double)built->wait_ns / 1e3;
     site->wait_p50_us = sc_hist_quantile(&built->wait, 0.5) / 1e3;
   }
-  if (p->has_steps && p->steps)
-    site->per_step = (double)built->in_steps / (double)p->steps;
+  if (p->has_steps && p->steps > p->warmup)
+    site->per_step = (double)built->in_steps / (double)(p->steps - p->warmup);
   struct sc_site *out = sc_array_push(&p->sites, &p->site_count, &p->site_cap, sizeof *out);
   if (!out)
     return false;
