@@ -9,6 +9,7 @@
 #include "analysis/analysis.h"
 #include "cli/bench.h"
 #include "cli/output.h"
+#include "cli/symbols.h"
 
 static const struct cli_option options[] = {
     {CLI_PER_EXPERT, 0, "per-expert", NULL, "also show the syncs by expert and op"},
@@ -116,6 +117,8 @@ static int run(int argc, char **argv)
     bench.findings = sc_findings_new();
     enum sc_status status = bench.findings ? load(argv + first, argc - first, &bench, &err)
                                            : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
+    if (status == SC_OK)
+      status = symbols_look_up(bench.findings, &err);
     if (status == SC_OK)
       status = output_report(&bench.settings, bench.findings, &err);
     result = status == SC_OK ? bench_verdict(bench.findings, &bench.outcome) : cli_fail(&err);

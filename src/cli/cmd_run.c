@@ -10,6 +10,7 @@
 #include "cli/facts.h"
 #include "cli/launch.h"
 #include "cli/output.h"
+#include "cli/symbols.h"
 #include "cli/place.h"
 #include "cli/session.h"
 #include "cli/why.h"
@@ -195,6 +196,8 @@ static enum sc_status make_report(struct run *run, struct sc_error *err)
     status = session_load(run->folder.path, NULL, run->findings, &outcome, err);
   folder_close(&run->folder); /* the report may end this process (a closed pipe), and a signal may again */
   launch_release();
+  if (status == SC_OK)
+    status = symbols_look_up(run->findings, err);
   if (status == SC_OK)
     status = output_report(&run->settings, run->findings, err);
   return status;

@@ -248,19 +248,28 @@ static inline uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 32;
 }
 
-/* A code object's address is used again once it is freed, so what it says of itself belongs to its identity. */
+/* A code object's address is used again once it is freed, so what it says of itself belongs to its identity: where it is
+ * from, and how its table of lines begins. */
 static inline __attribute__((always_inline)) bool identify(bool guarded, struct sc_python_frame *frame) {
-  uint64_t file, name, lines, length, tail = 0;
+  uint64_t file, name, lines, length, size, tail = 0, begin[2] = { 0, 0 };
   int32_t first;
   if (!load_pointer(guarded, frame->code + o.file, &file) || !load_pointer(guarded, frame->code + o.name, &name) ||
       !load_pointer(guarded, frame->code + o.table, &lines) ||
       !load(guarded, frame->code + o.first_line, &first, sizeof(first)) || !sc_peek_plausible(file) ||
-      !load_pointer(guarded, file + o.text_length, &length))
+      !sc_peek_plausible(lines) || !load_pointer(guarded, file + o.text_length, &length) ||
+      !load_pointer(guarded, lines + o.bytes_size, &size))
     return false;
   if (length >= 8 && length < INT32_MAX && !load_pointer(guarded, file + o.text_ascii + length - 8, &tail))
     return false;
+  if (size > INT32_MAX || !load_pointer(guarded, lines + o.bytes_data, &begin[0])) /* there are 8 bytes, used or not */
+    return false;
+  if (size < 8)
+    begin[0] &= ((uint64_t)1 << 8 * size) - 1;
+  else if (!load_pointer(guarded, lines + o.bytes_data + (size < 16 ? size - 8 : 8), &begin[1]))
+    return false;
   uint64_t hash = mix(mix(frame->code, (uint64_t)frame->at), file ^ (uint64_t)(uint32_t)first << 48);
-  frame->identity = mix(mix(hash, name ^ length << 48), lines ^ tail);
+  hash = mix(mix(hash, name ^ length << 48), lines ^ tail);
+  frame->identity = mix(mix(hash, begin[0] ^ size << 48), begin[1]);
   return true;
 }
 

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run.py python|native: runs a program under the tracer on the simulated device, and compares the sites of its report
+with what the program's own source says."""
+import glob
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+build = os.environ["SC_BUILD"]
+failures = []
+
+
+def check(what, found, expected):
+    if found != expected:
+        failures.append(f"{what}: {found!r} instead of {expected!r}")
+
+
+def trace(command, folder, **variables):
+    """The one trace of a run, and its process in the report."""
+    environment = dict(
+        os.environ,
+        LD_LIBRARY_PATH=build + "/lib/simcuda",
+        LD_PRELOAD=build + "/lib/libsynccount.so",
+        SYNCCOUNT_OUTPUT=folder,
+        SYNCCOUNT_QUIET="1",
+        **variables,
+    )
+    subprocess.run(command, env=environment, check=True, timeout=120, stdout=subprocess.DEVNULL)
+    (path,) = glob.glob(folder + "/*.sctrace")
+    report = subprocess.run(
+        [build + "/bin/synccount", "report", "--format", "json", path], check=True, capture_output=True, timeout=60
+    )
+    return path, json.loads(report.stdout)["processes"][0]
+
+
+def tags(path):
+    """(line, functions, count) of each tagged line."""
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            found = re.search(r"# @(\S+) (\d+)$", line)
+            if found:
+                yield number, found[1].split("|"), int(found[2])
+
+
+def check_python(python, folder):
+    version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], check=True,
+                             capture_output=True, text=True).stdout.strip()
+    victim = here + "/victim.py"
+    path, process = trace([python, victim], folder)
+    counts, functions = {}, {}
+    without = 0
+    for site in process["sites"]:
+        if not site["python"]:
+            without += site["count"]
+            continue
+        frame = site["python"][0]
+        check(f"{version}: outermost function", site["python"][-1]["function"] in ("<module>", "Thread._bootstrap",
+              "_bootstrap", "at_exit") or len(site["python"]) == 64, True)
+        key = (os.path.basename(frame["file"]), frame["line"])
+        counts[key] = counts.get(key, 0) + site["count"]
+        functions.setdefault(key, set()).add(frame["function"].rsplit(".", 1)[-1])
+    expected = {("made-up.py", line): 1 for line in range(1, 5)}
+    for line, names, count in tags(victim):
+        key = ("victim.py", line)
+        expected[key] = count
+        for name in functions.get(key, set()):
+            check(f"{version}: function of line {line}", name in names, True)
+    check(f"{version}: syncs by line", counts, expected)
+    check(f"{version}: syncs without Python", without, 1)  # the one after the interpreter's end
+    with open(path, "rb") as file:
+        taken, spent = struct.unpack_from("<QQ", file.read(512), 256 + 56)
+    check(f"{version}: stacks taken", taken, process["syncs"]["total"])
+    check(f"{version}: no stack waits for the GIL ({spent / taken / 1000:.1f} us each)", spent / taken < 1e6, True)
+
+
+def all_pythons():
+    yield sys.executable
+    for python in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))):
+        if int(python.split("/3.")[1].split(".")[0]) >= 9 and os.path.realpath(python) != os.path.realpath(sys.executable):
+            yield python
+
+
+def names_of(process, function):
+    """The native functions of the site that `function` leads, without what libc adds."""
+    for site in process["sites"]:
+        if site["native"] and site["native"][0]["function"] == function:
+            yield site
+
+
+def check_native(variant, folder):
+    plugins = [build + "/tests/stacks/plugin_%s.so" % letter for letter in "ab"]
+    _, process = trace([f"{build}/tests/stacks/{variant}"] + plugins, folder)
+    if not any(frame["file"] for site in process["sites"] for frame in site["native"]):
+        return False  # built without libdw
+    chains = {}
+    for site in process["sites"]:
+        names = [frame["function"] for frame in site["native"]]
+        chains[tuple(names[:4])] = chains.get(tuple(names[:4]), 0) + site["count"]
+        check(f"{variant}: no Python", site["python"], [])
+    check(f"{variant}: outer > middle > inner", chains.get(("inner", "middle", "outer", "main")), 7)
+    check(f"{variant}: recursion", chains.get(("inner", "deep", "deep", "deep")), 1)
+    check(f"{variant}: plug-ins", sum(count for names, count in chains.items() if names[0] == "plugin_sync"), 10)
+    files = {site["native"][0]["file"] for site in names_of(process, "inner")}
+    check(f"{variant}: source file", {os.path.basename(str(file)) for file in files}, {"native.c"})
+    # Each plug-in is a file of its own, wherever it was loaded.
+    sites = list(names_of(process, "plugin_sync"))
+    check(f"{variant}: a site for each plug-in", sorted(site["count"] for site in sites), [5, 5])
+    return True
+
+
+def check_options(folder):
+    program = [f"{build}/tests/stacks/stacks_native"] + [build + "/tests/stacks/plugin_%s.so" % x for x in "ab"]
+    for value in ("none", "python"):
+        os.mkdir(f"{folder}/{value}")
+        _, process = trace(program, f"{folder}/{value}", SYNCCOUNT_STACKS=value)
+        check(f"{value}: stacks", process["stacks"]["taken"], 0)
+        check(f"{value}: sites without stacks", [(s["count"], s["native"]) for s in process["sites"]], [(18, [])])
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        if sys.argv[1] == "python":
+            for number, python in enumerate(all_pythons()):
+                os.mkdir(f"{folder}/{number}")
+                check_python(python, f"{folder}/{number}")
+        else:
+            for variant in ("stacks_native", "stacks_native_frameless"):
+                os.mkdir(f"{folder}/{variant}")
+                if not check_native(variant, f"{folder}/{variant}"):
+                    return 77
+            check_options(folder)
+    for failure in failures:
+        print(failure)
+    return 1 if failures else 0
+
+
+sys.exit(main())
