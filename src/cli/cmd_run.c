@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * synccount run -- PROGRAM: any program under the tracer, and a report of its syncs at the end. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,11 +241,21 @@ static int run_program(struct run *run)
   return conclude(run, status, &err);
 }
 
+/* A file of ours must not become a standard stream that we were started without. The program is without it as well. */
+static void fill_streams(void)
+{
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+      return; /* nothing to be done about it */
+  }
+}
+
 static int run(int argc, char **argv)
 {
   struct run run = {.settings = {0}};
   int first, result;
   bool done;
+  fill_streams();
   settings_init(&run.settings);
   run.settings.to_stderr = true;
   result = cli_parse(&cli_run, argc, argv, run_option, &run.settings, &first, &done);

@@ -10,6 +10,9 @@ lacks report complaint
 # a closed standard input stays closed
 under -q -o report -- sh -c 'if cat <&0; then exit 4; else exit 0; fi; ' <&- >out 2>err
 [ $? -eq 3 ] || fail "standard input was opened"
+# nor do our files take the place of a closed standard error, and the program has none either
+under --format json -o report.json -- sh -c "'$programs/stepping' 2; if echo x >&2; then exit 4; else exit 0; fi" 2>&- >out || fail "status $?"
+json report.json '.processes[0].syncs.total' 16
 # every format can go to standard error, whole and alone
 under --format json -- "$programs/stepping" 2 2>report.json >out || fail "status $?"
 json report.json '.processes[0].syncs.total' 16
