@@ -34,7 +34,8 @@ static json_t *verified_json(const struct sc_verification *v)
 static json_t *run_json(const struct sc_session *s, const struct sc_result *r)
 {
   const struct sc_options *o = s->options;
-  const char *not_comparable = sc_not_comparable(&s->model);
+  const bool rounded = r->variant->reference != NULL;
+  const char *not_comparable = rounded ? "NVFP4 rounds weights and activations" : sc_not_comparable(&s->model);
   json_t *hit = r->forwards > 0 ? json_array() : json_null(); /* not measured is not 0 */
   for (uint32_t layer = 0; r->forwards > 0 && layer < s->model.layers; layer++)
     json_array_append_new(hit, json_integer(r->hit[layer]));
@@ -46,6 +47,13 @@ static json_t *run_json(const struct sc_session *s, const struct sc_result *r)
       o->activation_name->name, "seed", (json_int_t)o->seed, "hit", hit, "forwards", (int)r->forwards, "verified",
       verified_json(&r->verified), "output_matches_masked", r->matches < 0 ? json_null() : json_boolean(r->matches),
       "not_comparable", not_comparable ? json_string(not_comparable) : json_null());
+  if (run != NULL && rounded) {
+    json_object_set_new(run, "act_quant", json_string(sc_act_quant_name(o->act_fp4)));
+    json_object_set_new(run, "w13_layout",
+                        o->activation_name->gated ? json_string(sc_w13_layout_name(o->w13_layout)) : json_null());
+    json_object_set_new(run, "nvfp4_path", json_string(sc_nvfp4_path_name(o->native_fp4)));
+    json_object_set_new(run, "biases", json_boolean(o->biases));
+  }
   if (run != NULL && o->pass == SC_PASS_TIMES && r->verified.ok)
     json_object_set_new(run, "forward_us", samples_json(&r->forward));
   return run;

@@ -6,7 +6,7 @@
 
 #include "host/gpu.h"
 
-extern const unsigned char sc_probe_fatbin[]; /* fatbin.S */
+extern const unsigned char sc_probe_fatbin[], sc_probe_native_fatbin[]; /* fatbin.S */
 
 enum { WORKSPACE_BYTES = 32 << 20 }; /* what cuBLAS recommends on Hopper; 256-byte aligned as cudaMalloc is */
 
@@ -50,18 +50,33 @@ enum sc_status sc_gpu_blas_failed(struct sc_error *err, cublasStatus_t code, con
                       call, file, line, cublasGetStatusString(code), (int)code);
 }
 
-static enum sc_status load_kernels(struct sc_gpu *gpu, struct sc_error *err)
+/* Kernels first .. SC_K_COUNT - 1 out of one fatbin. */
+static enum sc_status load_kernels(struct sc_gpu *gpu, const unsigned char *fatbin, cudaLibrary_t *library, int first,
+                                   struct sc_error *err)
 {
-  SC_CUDA(cudaLibraryLoadData(&gpu->library, sc_probe_fatbin, NULL, NULL, 0, NULL, NULL, 0));
-  for (int k = 0; k < SC_K_COUNT; k++) {
-    const cudaError_t code = cudaLibraryGetKernel(&gpu->kernels[k], gpu->library, kernel_names[k]);
+  SC_CUDA(cudaLibraryLoadData(library, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+  for (int k = first; k < SC_K_COUNT; k++) {
+    const cudaError_t code = cudaLibraryGetKernel(&gpu->kernels[k], *library, kernel_names[k]);
     if (code != cudaSuccess)
       return sc_gpu_failed(err, code, kernel_names[k], __FILE_NAME__, __LINE__);
   }
   return SC_OK;
 }
 
-enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, struct sc_error *err)
+/* The native conversions are machine code of two targets, which run on no other device: sm_100a and sm_120a. */
+static enum sc_status load_native_fp4(struct sc_gpu *gpu, struct sc_error *err)
+{
+  struct cudaDeviceProp prop;
+  SC_CUDA(cudaGetDeviceProperties(&prop, gpu->ordinal));
+  if (prop.minor != 0 || (prop.major != 10 && prop.major != 12))
+    return sc_error_set(err, SC_ERR_DEVICE,
+                        "--nvfp4-path native has code for devices of compute capability 10.0 and 12.0 alone; device "
+                        "%d (%s) has %d.%d; leave the option out: the portable path runs everywhere",
+                        gpu->ordinal, prop.name, prop.major, prop.minor);
+  return load_kernels(gpu, sc_probe_native_fatbin, &gpu->native_library, SC_K_FP4_AMAX_F32, err);
+}
+
+enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, bool native_fp4, struct sc_error *err)
 {
   int count = 0;
   char bus[64];
@@ -75,7 +90,9 @@ enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, struct sc_error *err
   gpu->sm_clock_mhz = sc_gpu_sm_clock_mhz(bus);
   SC_CUDA(cudaSetDevice(ordinal));
   SC_CUDA(cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking));
-  SC_TRY(load_kernels(gpu, err));
+  SC_TRY(load_kernels(gpu, sc_probe_fatbin, &gpu->library, 0, err));
+  if (native_fp4)
+    SC_TRY(load_native_fp4(gpu, err));
   SC_CUDA(cudaMalloc(&gpu->workspace, WORKSPACE_BYTES));
   SC_CUBLAS(cublasCreate(&gpu->blas));
   SC_CUBLAS(cublasSetStream(gpu->blas, gpu->stream));
@@ -94,6 +111,8 @@ void sc_gpu_close(struct sc_gpu *gpu)
     cublasDestroy(gpu->blas);
   if (gpu->workspace)
     cudaFree(gpu->workspace);
+  if (gpu->native_library)
+    cudaLibraryUnload(gpu->native_library);
   if (gpu->library)
     cudaLibraryUnload(gpu->library);
   if (gpu->stream)

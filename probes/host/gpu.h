@@ -9,38 +9,57 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include "base/base.h"
+#include "kernels/fused_args.h"
 #include "reference/reference.h"
 
 /* Kernels that exist for both types stand as _F32 and _BF16 in this order: SC_K_x_F32 + dtype. */
-#define SC_KERNEL_MAP(X)                       \
-  X(FILL_F32, "sc_fill_f32")                   \
-  X(FILL_BF16, "sc_fill_bf16")                 \
-  X(SOFTMAX_F32, "sc_softmax_f32")             \
-  X(SOFTMAX_BF16, "sc_softmax_bf16")           \
-  X(TOPK, "sc_topk")                           \
-  X(ROUTE_OVERRIDE, "sc_route_override")       \
-  X(RENORMALIZE, "sc_renormalize")             \
-  X(MASK_EQUAL, "sc_mask_equal")               \
-  X(MASK_ANY, "sc_mask_any")                   \
-  X(MASK_ROWS, "sc_mask_rows")                 \
-  X(MASK_COUNT, "sc_mask_count")               \
-  X(MASK_COMPACT, "sc_mask_compact")           \
-  X(GATHER_WEIGHTS, "sc_gather_weights")       \
-  X(GATHER_ROWS_F32, "sc_gather_rows_f32")     \
-  X(GATHER_ROWS_BF16, "sc_gather_rows_bf16")   \
-  X(ACTIVATE_F32, "sc_activate_f32")           \
-  X(ACTIVATE_BF16, "sc_activate_bf16")         \
-  X(WEIGHTED_ADD_F32, "sc_weighted_add_f32")   \
-  X(WEIGHTED_ADD_BF16, "sc_weighted_add_bf16") \
-  X(SORT_HISTOGRAM, "sc_sort_histogram")       \
-  X(SORT_OFFSETS, "sc_sort_offsets")           \
-  X(SORT_SCATTER, "sc_sort_scatter")           \
-  X(SEARCH_BOUNDS, "sc_search_bounds")         \
-  X(COMBINE_F32, "sc_combine_f32")             \
-  X(COMBINE_BF16, "sc_combine_bf16")           \
-  X(TINY, "sc_tiny")                           \
-  X(WRITE_FLAG, "sc_write_flag")               \
-  X(COMPARE, "sc_compare")
+#define SC_KERNEL_MAP(X)                                 \
+  X(FILL_F32, "sc_fill_f32")                             \
+  X(FILL_BF16, "sc_fill_bf16")                           \
+  X(SOFTMAX_F32, "sc_softmax_f32")                       \
+  X(SOFTMAX_BF16, "sc_softmax_bf16")                     \
+  X(TOPK, "sc_topk")                                     \
+  X(ROUTE_OVERRIDE, "sc_route_override")                 \
+  X(RENORMALIZE, "sc_renormalize")                       \
+  X(MASK_EQUAL, "sc_mask_equal")                         \
+  X(MASK_ANY, "sc_mask_any")                             \
+  X(MASK_ROWS, "sc_mask_rows")                           \
+  X(MASK_COUNT, "sc_mask_count")                         \
+  X(MASK_COMPACT, "sc_mask_compact")                     \
+  X(GATHER_WEIGHTS, "sc_gather_weights")                 \
+  X(GATHER_ROWS_F32, "sc_gather_rows_f32")               \
+  X(GATHER_ROWS_BF16, "sc_gather_rows_bf16")             \
+  X(ACTIVATE_F32, "sc_activate_f32")                     \
+  X(ACTIVATE_BF16, "sc_activate_bf16")                   \
+  X(WEIGHTED_ADD_F32, "sc_weighted_add_f32")             \
+  X(WEIGHTED_ADD_BF16, "sc_weighted_add_bf16")           \
+  X(SORT_HISTOGRAM, "sc_sort_histogram")                 \
+  X(SORT_OFFSETS, "sc_sort_offsets")                     \
+  X(SORT_SCATTER, "sc_sort_scatter")                     \
+  X(SEARCH_BOUNDS, "sc_search_bounds")                   \
+  X(COMBINE_F32, "sc_combine_f32")                       \
+  X(COMBINE_BF16, "sc_combine_bf16")                     \
+  X(TINY, "sc_tiny")                                     \
+  X(WRITE_FLAG, "sc_write_flag")                         \
+  X(COMPARE, "sc_compare")                               \
+  X(FP4_AMAX_F32, "sc_fp4_amax_f32")                     \
+  X(FP4_AMAX_BF16, "sc_fp4_amax_bf16")                   \
+  X(FP4_GLOBALS, "sc_fp4_globals")                       \
+  X(FP4_ALPHAS, "sc_fp4_alphas")                         \
+  X(FP4_QUANTISE_F32, "sc_fp4_quantise_f32")             \
+  X(FP4_QUANTISE_BF16, "sc_fp4_quantise_bf16")           \
+  X(FP4_TO_BF16, "sc_fp4_to_bf16")                       \
+  X(FP4_REORDER_W13, "sc_fp4_reorder_w13")               \
+  X(FP4_SWIZZLE, "sc_fp4_swizzle")                       \
+  X(FUSED_ALIGN, "sc_fused_align")                       \
+  X(FUSED_UP_W4A4_SMALL, "sc_fused_up_w4a4_small")       \
+  X(FUSED_UP_W4A4_LARGE, "sc_fused_up_w4a4_large")       \
+  X(FUSED_UP_W4A16_SMALL, "sc_fused_up_w4a16_small")     \
+  X(FUSED_UP_W4A16_LARGE, "sc_fused_up_w4a16_large")     \
+  X(FUSED_DOWN_W4A4_SMALL, "sc_fused_down_w4a4_small")   \
+  X(FUSED_DOWN_W4A4_LARGE, "sc_fused_down_w4a4_large")   \
+  X(FUSED_DOWN_W4A16_SMALL, "sc_fused_down_w4a16_small") \
+  X(FUSED_DOWN_W4A16_LARGE, "sc_fused_down_w4a16_large")
 
 enum sc_kernel {
 #define SC_KERNEL_ENUM(id, name) SC_K_##id,
@@ -54,8 +73,8 @@ struct sc_gpu {
   int ordinal;
   cudaStream_t stream;
   cublasHandle_t blas;
-  void *workspace; /* cuBLAS's own, so that it never allocates inside a forward */
-  cudaLibrary_t library;
+  void *workspace;                       /* cuBLAS's own, so that it never allocates inside a forward */
+  cudaLibrary_t library, native_library; /* the second only with native_fp4 */
   cudaKernel_t kernels[SC_K_COUNT];
   unsigned sm_clock_mhz; /* when opened, before any work; 0: not known */
   nvtxDomainHandle_t domain;
@@ -85,8 +104,9 @@ enum sc_status sc_gpu_failed(struct sc_error *err, cudaError_t code, const char 
 enum sc_status sc_gpu_blas_failed(struct sc_error *err, cublasStatus_t code, const char *call, const char *file,
                                   int line);
 
-/* Opens device `ordinal`. *gpu is zeroed by the caller; sc_gpu_close takes a half-opened one too. */
-enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, struct sc_error *err) SC_NODISCARD;
+/* Opens device `ordinal`. native_fp4: the fused layer's kernels with the device's own FP4 conversions; SC_ERR_DEVICE
+ * where no code for the device was built. *gpu is zeroed by the caller; sc_gpu_close takes a half-opened one too. */
+enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, bool native_fp4, struct sc_error *err) SC_NODISCARD;
 void sc_gpu_close(struct sc_gpu *gpu);
 /* The SM clock now, in MHz, of the device with this PCI bus id; 0 when it cannot be told (no NVML, or it refuses). clock.c */
 unsigned sc_gpu_sm_clock_mhz(const char *pci_bus_id);
@@ -160,5 +180,29 @@ enum sc_status sc_launch_write_flag(const struct sc_gpu *gpu, uint32_t *flag, ui
 /* n 16-bit words. */
 enum sc_status sc_launch_compare(const struct sc_gpu *gpu, const void *a, const void *b, uint64_t *differ, uint64_t n,
                                  struct sc_error *err) SC_NODISCARD;
+
+/* ---- the fused layer's: launch_fused.c ---- */
+enum sc_status sc_launch_fp4_amax(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *x, uint64_t n,
+                                  float *result, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_fp4_globals(const struct sc_gpu *gpu, const float *amaxes, float *globals, uint64_t n,
+                                     struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_fp4_alphas(const struct sc_gpu *gpu, const float *a_global, const float *w_globals,
+                                    float *alphas, uint64_t n, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_fp4_quantise(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *x, uint8_t *codes,
+                                      uint8_t *scales, uint64_t rows, uint32_t columns, const float *global,
+                                      struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_fp4_to_bf16(const struct sc_gpu *gpu, const void *x, void *out, uint64_t n,
+                                     struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_fp4_reorder(const struct sc_gpu *gpu, const uint8_t *from, uint8_t *to, uint64_t rows,
+                                     uint64_t row_bytes, uint32_t layout, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_fp4_swizzle(const struct sc_gpu *gpu, const uint8_t *scales, uint8_t *swizzled, uint64_t rows,
+                                     uint32_t blocks, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_fused_align(const struct sc_gpu *gpu, const int32_t *chosen, int32_t *slot_choice,
+                                     int32_t *inverse, int32_t *block_expert, int32_t *padded_rows, uint64_t n,
+                                     uint32_t experts, uint32_t block_rows, struct sc_error *err) SC_NODISCARD;
+/* padded_rows: the host's bound, a multiple of block_rows (SC_FUSED_ROWS_SMALL or _LARGE). */
+enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fused_gemm *arguments,
+                                    uint64_t padded_rows, uint32_t block_rows, bool a_fp4, bool up,
+                                    struct sc_error *err) SC_NODISCARD;
 
 #endif

@@ -59,7 +59,7 @@ static int run(struct sc_options *options, struct sc_error *err)
   enum sc_status status =
       sc_variants_parse(options->variants, variants, &variant_count, err); /* before a device is touched */
   if (status == SC_OK)
-    status = sc_gpu_open(&gpu, options->device, err);
+    status = sc_gpu_open(&gpu, options->device, options->native_fp4, err);
   if (status == SC_OK)
     status =
         options->pass == SC_PASS_VERIFY ? verify(&gpu, options, &ok, err) : measure(&session, &gpu, options, &ok, err);

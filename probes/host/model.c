@@ -2,30 +2,10 @@
  * The memory plan, the one allocation, and the weights made in it. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host/model.h"
-
-enum { ALIGN = 256 };
-
-/* Sizes are added up by the function that later hands out the addresses, so that the two cannot disagree. */
-struct plan {
-  char *base; /* NULL: only adding up */
-  uint64_t bytes;
-  bool overflow;
-};
-
-static void *take(struct plan *plan, uint64_t count, uint64_t size)
-{
-  uint64_t bytes, end;
-  if (__builtin_mul_overflow(count, size, &bytes) || __builtin_add_overflow(bytes, ALIGN - 1, &bytes) ||
-      __builtin_add_overflow(plan->bytes, bytes & ~(uint64_t)(ALIGN - 1), &end)) {
-    plan->overflow = true;
-    return NULL;
-  }
-  void *at = plan->base ? plan->base + plan->bytes : NULL;
-  plan->bytes = end;
-  return at;
-}
+#include "host/plan.h"
 
 static uint64_t largest(const uint64_t *list, size_t count)
 {
@@ -35,41 +15,46 @@ static uint64_t largest(const uint64_t *list, size_t count)
   return max;
 }
 
-static void lay_out(struct sc_model *m, struct plan *plan)
+static void lay_out(struct sc_model *m, struct sc_plan *plan)
 {
   const struct sc_shape *s = &m->shape;
   const uint64_t size = sc_dtype_size(s->dtype), tokens = m->max_tokens, choices = tokens * s->top_k;
   const uint64_t matrix = (uint64_t)m->layers * s->experts * s->intermediate * s->hidden;
-  m->router = take(plan, (uint64_t)m->layers * s->experts * s->hidden, size);
-  m->gate_weights = take(plan, matrix, size);
-  m->up_weights = s->gated ? take(plan, matrix, size) : NULL;
-  m->down_weights = take(plan, matrix, size);
-  m->input = take(plan, tokens * s->hidden, size);
-  m->logits = take(plan, tokens * s->experts, size);
-  m->probs = take(plan, tokens * s->experts, sizeof *m->probs);
-  m->chosen = take(plan, m->layers * choices, sizeof *m->chosen);
-  m->weights = take(plan, choices, sizeof *m->weights);
-  m->mask = take(plan, choices, 1);
-  m->row_mask = take(plan, tokens, 1);
-  m->any = take(plan, 1, 1);
-  m->count = take(plan, 1, sizeof *m->count);
-  m->rows = take(plan, tokens, sizeof *m->rows);
-  m->picks = take(plan, choices, sizeof *m->picks);
-  m->picked_weights = take(plan, choices, sizeof *m->picked_weights);
-  m->hist = take(plan, (uint64_t)sc_sort_tiles(choices) * s->experts, sizeof *m->hist);
-  m->offsets = take(plan, (uint64_t)sc_sort_tiles(choices) * s->experts, sizeof *m->offsets);
-  m->keys = take(plan, choices, sizeof *m->keys);
-  m->order = take(plan, choices, sizeof *m->order);
-  m->inverse = take(plan, choices, sizeof *m->inverse);
-  m->bounds = take(plan, s->experts, sizeof *m->bounds);
-  m->expert_in = take(plan, choices * s->hidden, size);
-  m->expert_out = take(plan, choices * s->hidden, size);
-  m->gate_out = take(plan, tokens * s->intermediate, size);
-  m->up_out = s->gated ? take(plan, tokens * s->intermediate, size) : NULL;
-  m->activation_out = take(plan, tokens * s->intermediate, size);
-  m->output = take(plan, m->layers * tokens * s->hidden, size);
-  m->masked_output = take(plan, m->layers * tokens * s->hidden, size);
-  m->differ = take(plan, 1, sizeof *m->differ);
+  m->router = sc_plan_take(plan, (uint64_t)m->layers * s->experts * s->hidden, size);
+  m->gate_weights = sc_plan_take(plan, matrix, size);
+  m->up_weights = s->gated ? sc_plan_take(plan, matrix, size) : NULL;
+  m->down_weights = sc_plan_take(plan, matrix, size);
+  m->input = sc_plan_take(plan, tokens * s->hidden, size);
+  m->logits = sc_plan_take(plan, tokens * s->experts, size);
+  m->probs = sc_plan_take(plan, tokens * s->experts, sizeof *m->probs);
+  m->chosen = sc_plan_take(plan, m->layers * choices, sizeof *m->chosen);
+  m->weights = sc_plan_take(plan, choices, sizeof *m->weights);
+  m->mask = sc_plan_take(plan, choices, 1);
+  m->row_mask = sc_plan_take(plan, tokens, 1);
+  m->any = sc_plan_take(plan, 1, 1);
+  m->count = sc_plan_take(plan, 1, sizeof *m->count);
+  m->rows = sc_plan_take(plan, tokens, sizeof *m->rows);
+  m->picks = sc_plan_take(plan, choices, sizeof *m->picks);
+  m->picked_weights = sc_plan_take(plan, choices, sizeof *m->picked_weights);
+  m->hist = sc_plan_take(plan, (uint64_t)sc_sort_tiles(choices) * s->experts, sizeof *m->hist);
+  m->offsets = sc_plan_take(plan, (uint64_t)sc_sort_tiles(choices) * s->experts, sizeof *m->offsets);
+  m->keys = sc_plan_take(plan, choices, sizeof *m->keys);
+  m->order = sc_plan_take(plan, choices, sizeof *m->order);
+  m->inverse = sc_plan_take(plan, choices, sizeof *m->inverse);
+  m->bounds = sc_plan_take(plan, s->experts, sizeof *m->bounds);
+  m->expert_in = sc_plan_take(plan, choices * s->hidden, size);
+  m->expert_out = sc_plan_take(plan, choices * s->hidden, size);
+  m->gate_out = sc_plan_take(plan, tokens * s->intermediate, size);
+  m->up_out = s->gated ? sc_plan_take(plan, tokens * s->intermediate, size) : NULL;
+  m->activation_out = sc_plan_take(plan, tokens * s->intermediate, size);
+  m->output = sc_plan_take(plan, m->layers * tokens * s->hidden, size);
+  m->masked_output = sc_plan_take(plan, m->layers * tokens * s->hidden, size);
+  m->differ = sc_plan_take(plan, 1, sizeof *m->differ);
+  struct sc_fused_weights unused;
+  for (uint32_t layer = 0; m->has_fused && layer < m->layers; layer++)
+    sc_fused_plan_weights(m->fused ? &m->fused[layer] : &unused, &m->fused_shape, plan);
+  if (m->has_fused)
+    sc_fused_plan_scratch(&m->fused_scratch, &m->fused_shape, m->max_tokens, plan);
 }
 
 static void set_shape(struct sc_model *m, const struct sc_options *o, enum sc_dtype dtype, uint32_t layers)
@@ -87,12 +72,23 @@ static void set_shape(struct sc_model *m, const struct sc_options *o, enum sc_dt
   m->layers = layers;
   const uint64_t tokens = o->pass == SC_PASS_VERIFY ? 0 : largest(o->tokens, o->token_count);
   m->max_tokens = (uint32_t)(tokens > SC_VERIFY_TOKENS ? tokens : SC_VERIFY_TOKENS);
+  m->fused_shape = (struct sc_fused_shape){.hidden = o->hidden,
+                                           .intermediate = o->intermediate,
+                                           .experts = m->shape.experts,
+                                           .top_k = o->top_k,
+                                           .dtype = dtype,
+                                           .gated = m->shape.gated,
+                                           .activation = o->activation,
+                                           .a_fp4 = o->act_fp4,
+                                           .biases = o->biases,
+                                           .layout = o->w13_layout};
+  m->has_fused = strstr(o->variants, "fused-nvfp4") != NULL && sc_fused_unsupported(&m->fused_shape) == NULL;
 }
 
 uint64_t sc_model_bytes(const struct sc_options *options, enum sc_dtype dtype, uint32_t layers)
 {
   struct sc_model m = {0};
-  struct plan plan = {0};
+  struct sc_plan plan = {0};
   set_shape(&m, options, dtype, layers);
   lay_out(&m, &plan);
   return plan.overflow ? UINT64_MAX : plan.bytes;
@@ -160,6 +156,26 @@ static enum sc_status fill_weights(const struct sc_model *m, struct sc_error *er
   return sc_gpu_sync(m->gpu, err);
 }
 
+/* The same weights in NVFP4; their biases are made here, as the other variants have none. */
+static enum sc_status load_fused(const struct sc_model *m, struct sc_error *err)
+{
+  const struct sc_fused_shape *s = &m->fused_shape;
+  for (uint32_t layer = 0; layer < m->layers; layer++) {
+    const struct sc_fused_weights *w = &m->fused[layer];
+    for (uint32_t e = 0; e < s->experts; e++)
+      SC_TRY(sc_fused_load(m->gpu, s, w, &m->fused_scratch, e, sc_model_matrix(m, SC_MATRIX_GATE, layer, e),
+                           s->gated ? sc_model_matrix(m, SC_MATRIX_UP, layer, e) : NULL,
+                           sc_model_matrix(m, SC_MATRIX_DOWN, layer, e), err));
+    if (!s->biases)
+      continue;
+    SC_TRY(sc_launch_fill(m->gpu, SC_F32, w->bias13, (uint64_t)s->experts * s->intermediate * (s->gated ? 2 : 1),
+                          m->shape.seed, sc_ref_stream(layer, SC_MATRIX_BIAS13), 0.5f, err));
+    SC_TRY(sc_launch_fill(m->gpu, SC_F32, w->bias2, (uint64_t)s->experts * s->hidden, m->shape.seed,
+                          sc_ref_stream(layer, SC_MATRIX_BIAS2), 0.5f, err));
+  }
+  return sc_gpu_sync(m->gpu, err);
+}
+
 static enum sc_status open_host_side(struct sc_model *m, struct sc_error *err)
 {
   SC_CUDA(cudaHostAlloc((void **)&m->host_any, 1, cudaHostAllocDefault));
@@ -183,15 +199,18 @@ enum sc_status sc_model_open(struct sc_model *model, const struct sc_gpu *gpu, c
   SC_TRY(choose_layers(options, dtype, &layers, err));
   set_shape(model, options, dtype, layers);
   model->gpu = gpu;
-  struct plan plan = {0};
+  if (model->has_fused && (model->fused = sc_calloc_array(layers, sizeof *model->fused)) == NULL)
+    return sc_error_set(err, SC_ERR_NOMEM, "no host memory for %u layers", layers);
+  struct sc_plan plan = {0};
   lay_out(model, &plan);
   SC_CUDA(cudaMalloc(&model->memory, plan.bytes));
-  plan = (struct plan){.base = model->memory};
+  plan = (struct sc_plan){.base = model->memory};
   lay_out(model, &plan);
   /* Scratch starts at the logits. Nothing depends on the zeros; they keep copies of unused rows defined. */
   SC_CUDA(cudaMemsetAsync(model->logits, 0, (size_t)(plan.base + plan.bytes - (char *)model->logits), gpu->stream));
   SC_TRY(open_host_side(model, err));
-  return fill_weights(model, err);
+  SC_TRY(fill_weights(model, err));
+  return model->has_fused ? load_fused(model, err) : SC_OK;
 }
 
 void sc_model_close(struct sc_model *model)
@@ -203,6 +222,7 @@ void sc_model_close(struct sc_model *model)
   if (model->host_count)
     cudaFreeHost(model->host_count);
   free(model->host_bounds);
+  free(model->fused);
   free(model->layer_names);
   free(model->expert_names);
   *model = (struct sc_model){0};

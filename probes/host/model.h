@@ -5,6 +5,7 @@
 #ifndef SC_PROBE_MODEL_H
 #define SC_PROBE_MODEL_H
 
+#include "host/fused.h"
 #include "host/gpu.h"
 #include "host/options.h"
 
@@ -43,6 +44,11 @@ struct sc_model {
   int64_t *host_bounds;                 /* ordinary memory: the copy into it is pageable, as PyTorch's tolist() is */
   uint32_t known_experts, known_tokens; /* only in a wrong probe: see masked.c */
   bool known_hit;
+
+  bool has_fused; /* the fused variant was asked for, and this shape can run it */
+  struct sc_fused_shape fused_shape;
+  struct sc_fused_weights *fused; /* [layers] */
+  struct sc_fused_scratch fused_scratch;
 
   char (*layer_names)[24], (*expert_names)[24];
 };

@@ -20,6 +20,9 @@ enum {
 static const char *const pass_names[] = {"times", "counts", "ruler", "verify"};
 static const char *const route_names[] = {"router", "uniform", "skewed", "one-expert"};
 static const char *const dtype_names[] = {"fp32", "bf16"};
+static const char *const act_quant_names[] = {"w4a4", "w4a16"};
+static const char *const w13_layout_names[] = {"interleaved", "packed"}; /* enum nvfp4_w13_layout */
+static const char *const nvfp4_path_names[] = {"portable", "native"};
 
 const char *sc_pass_name(enum sc_pass pass) { return pass_names[pass]; }
 
@@ -27,36 +30,47 @@ const char *sc_route_name(enum sc_route_mode mode) { return route_names[mode]; }
 
 const char *sc_dtype_name(enum sc_dtype dtype) { return dtype_names[dtype]; }
 
+const char *sc_act_quant_name(bool act_fp4) { return act_quant_names[act_fp4 ? 0 : 1]; }
+
+const char *sc_w13_layout_name(enum nvfp4_w13_layout layout) { return w13_layout_names[layout]; }
+
+const char *sc_nvfp4_path_name(bool native) { return nvfp4_path_names[native ? 1 : 0]; }
+
 /* id, name, argument (NULL: none), meaning */
-#define OPTION_MAP(X)                                                                                   \
-  X(PASS, "pass", "NAME", "times, counts, ruler or verify (required)")                                  \
-  X(VERIFY, "verify", NULL, "the same as --pass verify")                                                \
-  X(OUTPUT, "output", "FILE", "the JSON document; - or nothing is standard output")                     \
-  X(VARIANTS, "variants", "LIST", "masked,sorted")                                                      \
-  X(EXPERTS, "experts", "LIST", "expert counts (4,8,16)")                                               \
-  X(TOKENS, "tokens", "LIST", "token counts (4096)")                                                    \
-  X(LAYERS, "layers", "N", "layers that run (8; 2 in pass verify)")                                     \
-  X(MODEL_LAYERS, "model-layers", "N", "layers that the model has (as --layers)")                       \
-  X(FIT_LAYERS, "fit-layers", "0|1", "run as many of the layers as the device's memory holds (0)")      \
-  X(HIDDEN, "hidden", "N", "width of a token (512)")                                                    \
-  X(INTERMEDIATE, "intermediate", "N", "width inside an expert (1408)")                                 \
-  X(TOP_K, "top-k", "N", "experts a token (1)")                                                         \
-  X(DTYPE, "dtype", "NAME", "fp32, without TF32, or bf16 (fp32; both in pass verify)")                  \
-  X(ACTIVATION, "activation", "NAME", "silu, swigluoai, swigluoai_uninterleave or relu2_no_mul (silu)") \
-  X(ALPHA, "alpha", "X", "factor inside the sigmoid (the activation's own)")                            \
-  X(BETA, "beta", "X", "added to the up projection (the activation's own)")                             \
-  X(LIMIT, "limit", "X", "clamp of gate and up (the activation's own)")                                 \
-  X(RENORMALIZE, "renormalize", "0|1", "divide the chosen weights by their sum (1)")                    \
-  X(ROUTING, "routing", "NAME", "router, uniform, skewed or one-expert (router)")                       \
-  X(SEED, "seed", "N", "of weights, input and routing (0; a fresh one in pass verify)")                 \
-  X(FORWARDS, "forwards", "N", "forwards in ranges, pass counts (3)")                                   \
-  X(REPEATS, "repeats", "N", "timed forwards of each variant and point (20)")                           \
-  X(WARMUP, "warmup", "N", "full-size forwards before anything is measured (2)")                        \
-  X(SAMPLES, "samples", "N", "read-backs of the ruler row launch+readback (5000)")                      \
-  X(BLOCKS, "blocks", "N", "blocks that the ruler is cut into (12)")                                    \
-  X(CONTROLS, "controls", "0|1", "the controls dense and sorted+syncs as well, pass times (1)")         \
-  X(DEVICE, "device", "N", "CUDA ordinal (0)")                                                          \
-  X(PROGRESS, "progress", NULL, "status lines on stderr, each ended by a carriage return")              \
+#define OPTION_MAP(X)                                                                                             \
+  X(PASS, "pass", "NAME", "times, counts, ruler or verify (required)")                                            \
+  X(VERIFY, "verify", NULL, "the same as --pass verify")                                                          \
+  X(OUTPUT, "output", "FILE", "the JSON document; - or nothing is standard output")                               \
+  X(VARIANTS, "variants", "LIST", "masked,sorted,fused-nvfp4")                                                    \
+  X(EXPERTS, "experts", "LIST", "expert counts (4,8,16)")                                                         \
+  X(TOKENS, "tokens", "LIST", "token counts (4096)")                                                              \
+  X(LAYERS, "layers", "N", "layers that run (8; 2 in pass verify)")                                               \
+  X(MODEL_LAYERS, "model-layers", "N", "layers that the model has (as --layers)")                                 \
+  X(FIT_LAYERS, "fit-layers", "0|1", "run as many of the layers as the device's memory holds (0)")                \
+  X(HIDDEN, "hidden", "N", "width of a token (512)")                                                              \
+  X(INTERMEDIATE, "intermediate", "N", "width inside an expert (1408)")                                           \
+  X(TOP_K, "top-k", "N", "experts a token (1)")                                                                   \
+  X(DTYPE, "dtype", "NAME", "fp32, without TF32, or bf16 (fp32; both in pass verify)")                            \
+  X(ACTIVATION, "activation", "NAME", "silu, swigluoai, swigluoai_uninterleave or relu2_no_mul (silu)")           \
+  X(ALPHA, "alpha", "X", "factor inside the sigmoid (the activation's own)")                                      \
+  X(BETA, "beta", "X", "added to the up projection (the activation's own)")                                       \
+  X(LIMIT, "limit", "X", "clamp of gate and up (the activation's own)")                                           \
+  X(ACT_QUANT, "act-quant", "NAME", "fused-nvfp4: w4a4, or w4a16 with bf16 activations (w4a4)")                   \
+  X(W13_LAYOUT, "w13-layout", "NAME",                                                                             \
+    "fused-nvfp4: the checkpoint's gate and up rows, packed or interleaved (packed)")                             \
+  X(BIASES, "biases", "0|1", "fused-nvfp4: biases in both GEMMs (0)")                                             \
+  X(NVFP4_PATH, "nvfp4-path", "NAME", "fused-nvfp4: portable (unpack to bf16), or native conversions (portable)") \
+  X(RENORMALIZE, "renormalize", "0|1", "divide the chosen weights by their sum (1)")                              \
+  X(ROUTING, "routing", "NAME", "router, uniform, skewed or one-expert (router)")                                 \
+  X(SEED, "seed", "N", "of weights, input and routing (0; a fresh one in pass verify)")                           \
+  X(FORWARDS, "forwards", "N", "forwards in ranges, pass counts (3)")                                             \
+  X(REPEATS, "repeats", "N", "timed forwards of each variant and point (20)")                                     \
+  X(WARMUP, "warmup", "N", "full-size forwards before anything is measured (2)")                                  \
+  X(SAMPLES, "samples", "N", "read-backs of the ruler row launch+readback (5000)")                                \
+  X(BLOCKS, "blocks", "N", "blocks that the ruler is cut into (12)")                                              \
+  X(CONTROLS, "controls", "0|1", "the controls dense and sorted+syncs as well, pass times (1)")                   \
+  X(DEVICE, "device", "N", "CUDA ordinal (0)")                                                                    \
+  X(PROGRESS, "progress", NULL, "status lines on stderr, each ended by a carriage return")                        \
   X(HELP, "help", NULL, "this text")
 
 enum option_id {
@@ -222,6 +236,22 @@ static enum sc_status parse_one(enum option_id id, const char *text, struct sc_o
     if (status == SC_OK && !(given->limit > 0.0f))
       status = bad_value(err, id, text, "above 0");
     return status;
+  case OPT_ACT_QUANT:
+    status = parse_name(id, text, act_quant_names, SC_COUNTOF(act_quant_names), &index, err);
+    if (status == SC_OK)
+      o->act_fp4 = index == 0;
+    return status;
+  case OPT_W13_LAYOUT:
+    status = parse_name(id, text, w13_layout_names, SC_COUNTOF(w13_layout_names), &index, err);
+    if (status == SC_OK)
+      o->w13_layout = (enum nvfp4_w13_layout)index;
+    return status;
+  case OPT_BIASES: return parse_switch(id, text, &o->biases, err);
+  case OPT_NVFP4_PATH:
+    status = parse_name(id, text, nvfp4_path_names, SC_COUNTOF(nvfp4_path_names), &index, err);
+    if (status == SC_OK)
+      o->native_fp4 = index == 1;
+    return status;
   case OPT_RENORMALIZE: return parse_switch(id, text, &o->renormalize, err);
   case OPT_ROUTING:
     status = parse_name(id, text, route_names, SC_COUNTOF(route_names), &index, err);
@@ -254,7 +284,7 @@ static enum sc_status parse_one(enum option_id id, const char *text, struct sc_o
 static enum sc_status set_defaults(struct sc_options *o, struct sc_error *err)
 {
   *o = (struct sc_options){.pass = SC_PASS_TIMES,
-                           .variants = "masked,sorted",
+                           .variants = "masked,sorted,fused-nvfp4",
                            .layers = 8,
                            .hidden = 512,
                            .intermediate = 1408,
@@ -268,7 +298,9 @@ static enum sc_status set_defaults(struct sc_options *o, struct sc_error *err)
                            .warmup = 2,
                            .samples = 5000,
                            .blocks = 12,
-                           .controls = true};
+                           .controls = true,
+                           .act_fp4 = true,
+                           .w13_layout = NVFP4_W13_PACKED};
   const enum sc_status status = parse_list(OPT_EXPERTS, "4,8,16", SC_MAX_EXPERTS, &o->experts, &o->expert_count, err);
   return status != SC_OK ? status : parse_list(OPT_TOKENS, "4096", MAX_TOKENS, &o->tokens, &o->token_count, err);
 }

@@ -65,6 +65,8 @@ enum sc_status sc_session_open(struct sc_session *session, struct sc_gpu *gpu, c
     return SC_OK;
   sc_progress(session, "making weights");
   SC_TRY(sc_model_open(&session->model, gpu, options, options->dtype, err));
+  if (session->model.has_fused)
+    SC_TRY(sc_fused_prepare(&session->model, err));
   return open_results(session, err);
 }
 
@@ -126,7 +128,7 @@ enum sc_status sc_settle_output(struct sc_session *session, struct sc_result *re
     result->kept = true;
     return SC_OK;
   }
-  if (!first->kept || sc_not_comparable(&session->model) != NULL)
+  if (!first->kept || result->variant->reference != NULL || sc_not_comparable(&session->model) != NULL)
     return SC_OK;
   bool matches;
   SC_TRY(sc_output_matches(&result->point, &matches, err));

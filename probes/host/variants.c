@@ -18,10 +18,20 @@ static bool enough_experts(const struct sc_point *point, char *reason, size_t si
   return false;
 }
 
+static bool fused_possible(const struct sc_point *point, char *reason, size_t size)
+{
+  const char *why = sc_fused_unsupported(&point->model->fused_shape);
+  if (why == NULL)
+    return enough_experts(point, reason, size);
+  snprintf(reason, size, "%s", why);
+  return false;
+}
+
 const struct sc_variant sc_variants[] = {
-    {"masked", sc_layer_masked, enough_experts},
-    {"sorted", plain_sorted, enough_experts},
-    {NULL, NULL, NULL},
+    {"masked", sc_layer_masked, enough_experts, NULL, true},
+    {"sorted", plain_sorted, enough_experts, NULL, true},
+    {"fused-nvfp4", sc_layer_fused, fused_possible, sc_fused_reference, false},
+    {NULL, NULL, NULL, NULL, false},
 };
 const struct sc_variant *const sc_variant_masked = &sc_variants[0];
 
@@ -45,8 +55,8 @@ enum sc_status sc_variants_parse(const char *list, const struct sc_variant *chos
     names += *at == ',';
   if (n != names)
     return sc_error_set(err, SC_ERR_USAGE,
-                        "--variants: \"%s\" names an unknown variant, none, or one twice; known are masked "
-                        "and sorted",
+                        "--variants: \"%s\" names an unknown variant, none, or one twice; known are "
+                        "masked, sorted and fused-nvfp4",
                         list);
   *count = n;
   return SC_OK;

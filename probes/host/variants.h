@@ -17,6 +17,11 @@ struct sc_variant {
   enum sc_status (*layer)(const struct sc_point *point, uint32_t layer, struct sc_error *err);
   /* Whether a run at this point is possible; writes why not. NULL: always. */
   bool (*supports)(const struct sc_point *point, char *reason, size_t size);
+  /* y[SC_VERIFY_TOKENS][hidden] in double from the device's own routing; NULL: sc_ref_layer, and outputs equal
+   * masked's. */
+  enum sc_status (*reference)(const struct sc_model *model, uint32_t layer, uint32_t experts, const int32_t *chosen,
+                              const float *weights, double *y, struct sc_error *err);
+  bool waits; /* for the device, inside a forward: it cannot be captured into a graph */
 };
 extern const struct sc_variant sc_variants[]; /* ends with name NULL */
 extern const struct sc_variant *const sc_variant_masked;
@@ -46,6 +51,12 @@ enum sc_status sc_layer_expert(const struct sc_point *point, uint32_t layer, uin
 enum sc_status sc_layer_masked(const struct sc_point *point, uint32_t layer, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_layer_sorted(const struct sc_point *point, uint32_t layer, uint32_t extra_syncs,
                                struct sc_error *err) SC_NODISCARD;
+
+/* The fused layer: fused_variant.c. Prepare: encode scales, once the weights are loaded; before any forward. */
+enum sc_status sc_layer_fused(const struct sc_point *point, uint32_t layer, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_fused_prepare(const struct sc_model *model, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_fused_reference(const struct sc_model *model, uint32_t layer, uint32_t experts, const int32_t *chosen,
+                                  const float *weights, double *y, struct sc_error *err) SC_NODISCARD;
 
 /* How many experts of each layer received a token in the forward that ran last: hit[layers]. Copies; call it outside
  * ranges. */

@@ -19,5 +19,14 @@ enum sc_status sc_verify_variant(const struct sc_variant *variant, const struct 
 
 /* Every kernel, both types, on random inputs of this seed, one line each on stdout; *ok false if any is wrong. */
 enum sc_status sc_verify_kernels(const struct sc_gpu *gpu, uint64_t seed, bool *ok, struct sc_error *err) SC_NODISCARD;
+/* Those of the fused layer, bit for bit; *ok is not set to true. So with all that follow. */
+enum sc_status sc_verify_fused_kernels(const struct sc_gpu *gpu, uint64_t seed, bool *ok,
+                                       struct sc_error *err) SC_NODISCARD;
+/* The gates of the fused layer in one type: at fixed shapes, and at this one, with fresh data from its seed. */
+enum sc_status sc_verify_fused(const struct sc_gpu *gpu, const struct sc_shape *shape, bool *ok,
+                               struct sc_error *err) SC_NODISCARD;
+/* A forward that waits for nothing can be captured into a graph and replayed; one that waits is refused. */
+enum sc_status sc_verify_capture(const struct sc_variant *variant, const struct sc_point *point, bool *ok,
+                                 struct sc_error *err) SC_NODISCARD;
 
 #endif

@@ -6,3 +6,4 @@
 #include "routing.cu"
 #include "ruler.cu"
 #include "sorted.cu"
+#include "fused.cu"

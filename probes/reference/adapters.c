@@ -2,14 +2,13 @@
  * The reference operations as the simulated device's kernels: what cudaLaunchKernel was given, unpacked. The grid is
  * ignored: each operation covers all of its n elements, as the kernel's grid-stride loop does. A test compares
  * arg_bytes with the parameters in the compiled kernels. */
+#include "reference/adapters.h"
+#include "reference/fused.h"
 #include "reference/reference.h"
 #include "reference/simcuda_kernels.h"
 
-#define VALUE(type, i) (*(type const *)args[i])
-#define POINTER(type, i) VALUE(type *, i)
-#define KERNEL(name) \
-  static void name(const unsigned grid[3], const unsigned block[3], size_t shared_bytes, void *const *args)
-#define UNUSED_SHAPE ((void)grid, (void)block, (void)shared_bytes)
+#undef KERNEL
+#define KERNEL(name) static void name(KERNEL_ARGUMENTS)
 
 KERNEL(fill_f32)
 {
@@ -238,5 +237,8 @@ __attribute__((visibility("default"))) const struct simcuda_kernel simcuda_kerne
     {"sc_tiny", tiny, 1, {8}},
     {"sc_write_flag", write_flag, 2, {8, 4}},
     {"sc_compare", compare, 4, {8, 8, 8, 8}},
-    {NULL, NULL, 0, {0}},
+#define FUSED_ROW(function, name, count, ...) {name, function, count, __VA_ARGS__},
+    SC_FUSED_ADAPTER_MAP(FUSED_ROW)
+#undef FUSED_ROW
+        {NULL, NULL, 0, {0}},
 };

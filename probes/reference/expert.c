@@ -2,11 +2,12 @@
  * Expert activations: the table of names, the oracle in double, and the float loop that the simulated device runs. */
 #include "reference/reference.h"
 
-/* Names and values as vLLM's MoEActivation has them. swigluoai hard-codes gpt-oss's constants there;
- * swigluoai_uninterleave takes them from the model, and is plain SwiGLU while none are given. */
+/* Names as vLLM's MoEActivation has them. No name implies numbers: a parameter that the model does not give is not
+ * passed on, and the kernel's own defaults are plain SwiGLU (alpha 1, beta 0, no limit). gpt-oss states its 1.702, 1
+ * and 7. */
 const struct sc_activation_name sc_activation_names[] = {
     {"silu", true, {SC_ACT_GATED, 1.0f, 0.0f, INFINITY}},
-    {"swigluoai", true, {SC_ACT_GATED, 1.702f, 1.0f, 7.0f}},
+    {"swigluoai", true, {SC_ACT_GATED, 1.0f, 0.0f, INFINITY}},
     {"swigluoai_uninterleave", true, {SC_ACT_GATED, 1.0f, 0.0f, INFINITY}},
     {"relu2_no_mul", false, {SC_ACT_RELU2, 1.0f, 0.0f, INFINITY}},
     {NULL, false, {SC_ACT_GATED, 0.0f, 0.0f, 0.0f}},

@@ -105,7 +105,16 @@ void sc_ref_activate(enum sc_dtype dtype, const void *gate, const void *up, void
 /* ---- the layer: layer.c ---- */
 /* Which stream of random numbers fills what: a function of layer and matrix alone, and an expert's place in a matrix
  * does not depend on how many experts there are. */
-enum sc_matrix { SC_MATRIX_INPUT, SC_MATRIX_ROUTER, SC_MATRIX_GATE, SC_MATRIX_UP, SC_MATRIX_DOWN, SC_MATRIX_ROUTING };
+enum sc_matrix {
+  SC_MATRIX_INPUT,
+  SC_MATRIX_ROUTER,
+  SC_MATRIX_GATE,
+  SC_MATRIX_UP,
+  SC_MATRIX_DOWN,
+  SC_MATRIX_ROUTING,
+  SC_MATRIX_BIAS13,
+  SC_MATRIX_BIAS2
+};
 uint64_t sc_ref_stream(uint32_t layer, enum sc_matrix matrix);
 
 struct sc_shape {

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fused NVFP4 layer on the CPU. */
+#include "reference/fused.h"
+
+#include <stdlib.h>
+
+void sc_ref_fp4_amax(enum sc_dtype dtype, const void *x, uint64_t n, float *result)
+{
+  for (uint64_t i = 0; i < n; i++)
+    *result = fmaxf(*result, fabsf(sc_ref_load(dtype, x, i)));
+}
+
+void sc_ref_fp4_globals(const float *amaxes, float *globals, uint64_t n)
+{
+  for (uint64_t i = 0; i < n; i++)
+    globals[i] = nvfp4_global(amaxes[i]);
+}
+
+void sc_ref_fp4_alphas(const float *a_global, const float *w_globals, float *alphas, uint64_t n)
+{
+  for (uint64_t i = 0; i < n; i++)
+    alphas[i] = 1.0f / ((a_global ? *a_global : 1.0f) * w_globals[i]);
+}
+
+struct quantise_job {
+  const void *x;
+  uint8_t *codes, *scales;
+  enum sc_dtype dtype;
+  float global;
+};
+
+static void quantise_range(void *ctx, uint64_t first, uint64_t last)
+{
+  const struct quantise_job *job = ctx;
+  for (uint64_t i = first; i < last; i++) {
+    float value[NVFP4_BLOCK];
+    for (int j = 0; j < NVFP4_BLOCK; j++)
+      value[j] = sc_ref_load(job->dtype, job->x, i * NVFP4_BLOCK + (uint64_t)j);
+    job->scales[i] = nvfp4_quantise_block(value, job->global, job->codes + i * (NVFP4_BLOCK / 2));
+  }
+}
+
+void sc_ref_fp4_quantise(enum sc_dtype dtype, const void *x, uint8_t *codes, uint8_t *scales, uint64_t rows,
+                         uint32_t columns, float global)
+{
+  struct quantise_job job = {x, codes, scales, dtype, global};
+  sc_ref_parallel(rows * (columns / NVFP4_BLOCK), quantise_range, &job);
+}
+
+void sc_ref_fused_align(const int32_t *chosen, int32_t *slot_choice, int32_t *inverse, int32_t *block_expert,
+                        int32_t *padded_rows, uint64_t n, uint32_t experts, uint32_t block_rows)
+{
+  uint64_t row = 0;
+  for (uint32_t e = 0; e < experts; e++) {
+    const uint64_t first = row;
+    for (uint64_t i = 0; i < n; i++)
+      if (chosen[i] == (int32_t)e) {
+        inverse[i] = (int32_t)row;
+        slot_choice[row++] = (int32_t)i;
+      }
+    while (row % block_rows != 0)
+      slot_choice[row++] = -1;
+    for (uint64_t block = first / block_rows; block < row / block_rows; block++)
+      block_expert[block] = (int32_t)e;
+  }
+  *padded_rows = (int32_t)row;
+}
+
+/* Row of W, less its global scale. */
+static void unpack_row(const uint8_t *codes, const uint8_t *scales, uint64_t row, uint32_t columns, float *out)
+{
+  for (uint32_t block = 0; block < columns / NVFP4_BLOCK; block++) {
+    const uint8_t scale = scales[nvfp4_swizzled_offset(row, block, columns / NVFP4_BLOCK)];
+    nvfp4_dequantise(codes + row * (columns / 2) + block * 8, &scale, 1, NVFP4_BLOCK, 1.0f, out + block * NVFP4_BLOCK);
+  }
+}
+
+/* ---- the GEMM twin ---- */
+
+enum { COLUMNS = 16 }; /* columns of W unpacked at a time: a block of the intermediate */
+
+/* All rows of one expert, unpacked, and the columns that threads share out. */
+struct gemm_job {
+  const struct sc_fused_gemm *p;
+  const float *a; /* [rows][k] */
+  uint64_t row0, rows;
+  uint32_t expert;
+  bool a_fp4, up;
+  _Atomic bool failed;
+};
+
+/* Sixteen running sums keep the loop vectorisable without changing the order of additions from call to call. */
+__attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"))) static float dot_float(const float *a,
+                                                                                                     const float *b,
+                                                                                                     uint32_t n)
+{
+  float sum[16] = {0};
+  for (uint32_t i = 0; i < n; i += 16) /* n is a multiple of 16 */
+    for (int lane = 0; lane < 16; lane++)
+      sum[lane] += a[i + (uint32_t)lane] * b[i + (uint32_t)lane];
+  float total = 0;
+  for (int lane = 0; lane < 16; lane++)
+    total += sum[lane];
+  return total;
+}
+
+static void unpack_w(const struct sc_fused_gemm *p, uint32_t expert, uint32_t row, float *out)
+{
+  unpack_row(p->w + (uint64_t)expert * p->w_rows * (p->k / 2), p->w_scales + expert * p->w_scale_bytes, row, p->k, out);
+}
+
+static float activate_float(const struct sc_fused_gemm *p, float gate, float up)
+{
+  const struct sc_activation act = {(enum sc_act_kind)p->act_kind, p->act_alpha, p->act_beta, p->act_limit};
+  return (float)sc_ref_activation(&act, (double)gate, (double)up);
+}
+
+static void store_up(const struct gemm_job *job, uint64_t row, uint32_t column, const float up[COLUMNS],
+                     const float gate[COLUMNS])
+{
+  const struct sc_fused_gemm *p = job->p;
+  float h[COLUMNS];
+  for (uint32_t c = 0; c < COLUMNS; c++)
+    h[c] = activate_float(p, gate[c], up[c]);
+  if (job->a_fp4 && p->out_global != NULL) {
+    p->out_scales[(row * p->n + column) / NVFP4_BLOCK] =
+        nvfp4_quantise_block(h, *p->out_global, (uint8_t *)p->out + (row * p->n + column) / 2);
+  } else {
+    for (uint32_t c = 0; c < COLUMNS; c++)
+      ((uint16_t *)p->out)[row * p->n + column + c] = sc_ref_to_bf16(h[c]);
+  }
+}
+
+static void gemm_range(void *ctx, uint64_t first, uint64_t last)
+{
+  struct gemm_job *job = ctx;
+  const struct sc_fused_gemm *p = job->p;
+  float *w = sc_calloc_array((size_t)p->k * COLUMNS * 2, sizeof *w);
+  if (w == NULL) {
+    job->failed = true;
+    return;
+  }
+  const bool gated = job->up && p->gated;
+  for (uint64_t group = first; group < last; group++) {
+    const uint32_t column = (uint32_t)group * COLUMNS;
+    for (uint32_t c = 0; c < COLUMNS; c++) {
+      unpack_w(p, job->expert, column + c, w + (size_t)c * p->k);
+      if (gated)
+        unpack_w(p, job->expert, p->n + column + c, w + (size_t)(COLUMNS + c) * p->k);
+    }
+    const float alpha = p->alpha[job->expert];
+    const float *bias = p->bias ? p->bias + (size_t)job->expert * p->w_rows + column : NULL;
+    for (uint64_t r = 0; r < job->rows; r++) {
+      float main_out[COLUMNS], gate[COLUMNS];
+      const float *a = job->a + r * p->k;
+      for (uint32_t c = 0; c < COLUMNS; c++) {
+        main_out[c] = dot_float(a, w + (size_t)c * p->k, p->k) * alpha + (bias ? bias[c] : 0.0f);
+        gate[c] = gated ? dot_float(a, w + (size_t)(COLUMNS + c) * p->k, p->k) * alpha + (bias ? bias[p->n + c] : 0.0f)
+                        : main_out[c];
+      }
+      const uint64_t row = job->row0 + r;
+      if (job->up)
+        store_up(job, row, column, main_out, gate);
+      else
+        for (uint32_t c = 0; c < COLUMNS; c++)
+          sc_ref_store(p->out_bf16 ? SC_BF16 : SC_F32, p->out, row * p->n + column + c, main_out[c]);
+    }
+  }
+  free(w);
+}
+
+/* Row of A without its global scale; zeros for padding. */
+static void unpack_a(const struct sc_fused_gemm *p, uint64_t row, bool a_fp4, bool up, float *out)
+{
+  int64_t from = (int64_t)row;
+  if (up)
+    from = p->slot_choice[row] < 0 ? -1 : p->slot_choice[row] / (int32_t)p->top_k;
+  if (from < 0) {
+    memset(out, 0, (size_t)p->k * sizeof *out);
+  } else if (a_fp4) {
+    nvfp4_dequantise((const uint8_t *)p->a + (uint64_t)from * p->k / 2,
+                     p->a_scales + (uint64_t)from * p->k / NVFP4_BLOCK, 1, p->k, 1.0f, out);
+  } else {
+    for (uint32_t i = 0; i < p->k; i++)
+      out[i] = sc_ref_load(SC_BF16, p->a, (uint64_t)from * p->k + i);
+  }
+}
+
+bool sc_ref_fused_gemm(const struct sc_fused_gemm *p, uint32_t block_rows, bool a_fp4, bool up)
+{
+  const uint64_t padded = (uint64_t)*p->padded_rows;
+  for (uint64_t row = 0; row < padded;) {
+    const int32_t expert = p->block_expert[row / block_rows];
+    uint64_t end = row;
+    while (end < padded && p->block_expert[end / block_rows] == expert)
+      end += block_rows;
+    float *a = sc_calloc_array((end - row) * p->k, sizeof *a);
+    if (a == NULL)
+      return false;
+    for (uint64_t r = row; r < end; r++)
+      unpack_a(p, r, a_fp4, up, a + (r - row) * p->k);
+    struct gemm_job job = {
+        .p = p, .a = a, .row0 = row, .rows = end - row, .expert = (uint32_t)expert, .a_fp4 = a_fp4, .up = up};
+    sc_ref_parallel(p->n / COLUMNS, gemm_range, &job);
+    free(a);
+    if (job.failed)
+      return false;
+    row = end;
+  }
+  return true;
+}
+
+void sc_ref_fp4_swizzle(const uint8_t *scales, uint8_t *swizzled, uint64_t rows, uint32_t blocks)
+{
+  nvfp4_swizzle(scales, rows, blocks, swizzled);
+}
+
+/* ---- the oracle ---- */
+
+/* One expert over the choices that fell on it; `picks` are positions in chosen. */
+struct oracle {
+  const struct sc_ref_fused *layer;
+  struct sc_ref_fp4_expert expert;
+  const float *x; /* what is multiplied: [tokens][hidden], less its global scale */
+  const uint32_t *picks;
+  uint32_t pick_count;
+  double *h;     /* [pick][intermediate] */
+  float *h_back; /* the same as the second GEMM sees it, less its global scale */
+  double *y;
+  double scale13, scale2;
+  _Atomic bool failed;
+};
+
+static double dot_double(const float *a, const float *b, uint32_t n)
+{
+  double sum[8] = {0};
+  for (uint32_t i = 0; i < n; i += 8) /* n is a multiple of 16 */
+    for (uint32_t lane = 0; lane < 8; lane++)
+      sum[lane] += (double)a[i + lane] * (double)b[i + lane];
+  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+static void oracle_up(void *ctx, uint64_t first, uint64_t last)
+{
+  struct oracle *o = ctx;
+  const struct sc_ref_fused *layer = o->layer;
+  const uint32_t k = layer->hidden, n = layer->intermediate;
+  float *rows = sc_calloc_array((size_t)k * 2, sizeof *rows);
+  if (rows == NULL) {
+    o->failed = true;
+    return;
+  }
+  for (uint64_t i = first; i < last; i++) {
+    unpack_row(o->expert.w13, o->expert.scales13, i, k, rows);
+    if (layer->gated)
+      unpack_row(o->expert.w13, o->expert.scales13, n + i, k, rows + k);
+    for (uint32_t p = 0; p < o->pick_count; p++) {
+      const float *x = o->x + (size_t)(o->picks[p] / layer->top_k) * k;
+      const double up = dot_double(rows, x, k) * o->scale13 + (o->expert.bias13 ? (double)o->expert.bias13[i] : 0.0);
+      double gate = up;
+      if (layer->gated)
+        gate = dot_double(rows + k, x, k) * o->scale13 + (o->expert.bias13 ? (double)o->expert.bias13[n + i] : 0.0);
+      o->h[(size_t)p * n + i] = (layer->activate ? layer->activate : sc_ref_activation)(&layer->activation, gate, up);
+      if (layer->gates)
+        layer->gates[(size_t)o->picks[p] * n + i] = gate;
+      if (layer->ups)
+        layer->ups[(size_t)o->picks[p] * n + i] = up;
+    }
+  }
+  free(rows);
+}
+
+/* The intermediate as the second GEMM sees it. It stays in full precision until it is rounded once. */
+static void oracle_round(void *ctx, uint64_t first, uint64_t last)
+{
+  struct oracle *o = ctx;
+  for (uint64_t block = first; block < last; block++) {
+    float h[NVFP4_BLOCK];
+    uint8_t codes[NVFP4_BLOCK / 2];
+    for (uint32_t i = 0; i < NVFP4_BLOCK; i++)
+      h[i] = (float)o->h[block * NVFP4_BLOCK + i];
+    float *out = o->h_back + block * NVFP4_BLOCK;
+    if (o->layer->a_fp4) {
+      const uint8_t scale = nvfp4_quantise_block(h, o->layer->intermediate_global, codes);
+      nvfp4_dequantise(codes, &scale, 1, NVFP4_BLOCK, 1.0f, out);
+    } else {
+      for (uint32_t i = 0; i < NVFP4_BLOCK; i++)
+        out[i] = sc_ref_from_bf16(sc_ref_to_bf16(h[i]));
+    }
+  }
+}
+
+static void oracle_down(void *ctx, uint64_t first, uint64_t last)
+{
+  struct oracle *o = ctx;
+  const struct sc_ref_fused *layer = o->layer;
+  const uint32_t n = layer->intermediate;
+  float *row = sc_calloc_array(n, sizeof *row);
+  if (row == NULL) {
+    o->failed = true;
+    return;
+  }
+  for (uint64_t c = first; c < last; c++) {
+    unpack_row(o->expert.w2, o->expert.scales2, c, n, row);
+    for (uint32_t p = 0; p < o->pick_count; p++) {
+      double sum = 0;
+      if (layer->plain_intermediate)
+        for (uint32_t i = 0; i < n; i++)
+          sum += (double)row[i] * o->h[(size_t)p * n + i];
+      else
+        sum = dot_double(row, o->h_back + (size_t)p * n, n);
+      const size_t token = o->picks[p] / layer->top_k;
+      o->y[token * layer->hidden + c] += (double)layer->weights[o->picks[p]] *
+                                         (sum * o->scale2 + (o->expert.bias2 ? (double)o->expert.bias2[c] : 0.0));
+    }
+  }
+  free(row);
+}
+
+/* x as it is multiplied, less its global scale. */
+static bool round_input(const struct sc_ref_fused *layer, float *out)
+{
+  const size_t n = (size_t)layer->tokens * layer->hidden;
+  if (!layer->a_fp4) {
+    for (size_t i = 0; i < n; i++)
+      out[i] = sc_ref_from_bf16(sc_ref_to_bf16(layer->x[i]));
+    return true;
+  }
+  uint8_t *codes = sc_calloc_array(n / 2, 1), *scales = sc_calloc_array(n / NVFP4_BLOCK, 1);
+  const bool ok = codes != NULL && scales != NULL;
+  if (ok) {
+    nvfp4_quantise(layer->x, layer->tokens, layer->hidden, layer->x_global, codes, scales);
+    nvfp4_dequantise(codes, scales, layer->tokens, layer->hidden, 1.0f, out);
+  }
+  free(codes);
+  free(scales);
+  return ok;
+}
+
+enum sc_status sc_ref_fused_layer(const struct sc_ref_fused *layer, double *y, double *intermediate_amax,
+                                  struct sc_error *err)
+{
+  const size_t inputs = (size_t)layer->tokens * layer->hidden, choices = (size_t)layer->tokens * layer->top_k;
+  const double a13 = layer->a_fp4 ? (double)layer->x_global : 1.0;
+  const double a2 = layer->a_fp4 && !layer->plain_intermediate ? (double)layer->intermediate_global : 1.0;
+  enum sc_status status = SC_OK;
+  double amax = 0;
+  float *x = sc_calloc_array(inputs, sizeof *x),
+        *h_back = sc_calloc_array((size_t)layer->tokens * layer->intermediate, sizeof *h_back);
+  double *h = sc_calloc_array((size_t)layer->tokens * layer->intermediate, sizeof *h);
+  uint32_t *picks = sc_calloc_array(choices, sizeof *picks);
+  if (!x || !h || !h_back || !picks || !round_input(layer, x)) {
+    status = sc_error_set(err, SC_ERR_NOMEM,
+                          "the CPU reference of the fused layer needs more memory than this host gives; "
+                          "choose a smaller --hidden or --intermediate");
+    goto cleanup;
+  }
+  memset(y, 0, inputs * sizeof *y);
+  for (uint32_t e = 0; e < layer->experts; e++) {
+    struct oracle o = {.layer = layer, .x = x, .picks = picks, .h = h, .h_back = h_back, .y = y};
+    for (size_t i = 0; i < choices && o.pick_count < layer->tokens; i++) /* a token chooses an expert once at most */
+      if (layer->chosen[i] == (int32_t)e)
+        picks[o.pick_count++] = (uint32_t)i;
+    if (o.pick_count == 0)
+      continue;
+    status = layer->expert(layer->ctx, e, &o.expert, err);
+    if (status != SC_OK)
+      goto cleanup;
+    o.scale13 = 1.0 / (a13 * (double)o.expert.global13);
+    o.scale2 = 1.0 / (a2 * (double)o.expert.global2);
+    sc_ref_parallel(layer->intermediate, oracle_up, &o);
+    for (size_t i = 0; i < (size_t)o.pick_count * layer->intermediate; i++)
+      amax = fmax(amax, fabs(h[i]));
+    sc_ref_parallel((uint64_t)o.pick_count * layer->intermediate / NVFP4_BLOCK, oracle_round, &o);
+    sc_ref_parallel(layer->hidden, oracle_down, &o);
+    if (o.failed) {
+      status = sc_error_set(err, SC_ERR_NOMEM, "no host memory to unpack a row of weights");
+      goto cleanup;
+    }
+  }
+  if (intermediate_amax)
+    *intermediate_amax = amax;
+cleanup:
+  free(x);
+  free(h);
+  free(h_back);
+  free(picks);
+  return status;
+}
