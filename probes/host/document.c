@@ -91,9 +91,10 @@ static json_t *notes_json(const struct sc_options *o)
   json_array_append_new(notes,
                         json_string("every layer reads the same input: without the norms and attention between them, "
                                     "chained MoE layers drift to zero or infinity"));
-  json_array_append_new(
-      notes, json_string("routed experts only, softmax top-k routing, no biases: shared experts, sigmoid and "
-                         "grouped routers are left out; they add no sync"));
+  json_array_append_new(notes,
+                        json_sprintf("routed experts only, softmax top-k routing, %s: shared experts, sigmoid and "
+                                     "grouped routers are left out; they add no sync",
+                                     o->biases ? "biases in fused-nvfp4 alone" : "no biases"));
   if (o->top_k > 1 && o->routing == SC_ROUTE_ONE_EXPERT)
     json_array_append_new(
         notes, json_sprintf("one-expert with top-%u: all tokens choose the same %u experts", o->top_k, o->top_k));

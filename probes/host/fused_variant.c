@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fused NVFP4 layer as a variant of the grid: the model's own routing, input and outputs. */
+ * The fused NVFP4 layer as a variant of the grid: the model's own routing, input and outputs.
+ *
+ * SC_PROBE_WRONG == 5 builds a probe whose first layer reads the number of padded rows back, as a layer would that
+ * sizes its grids by the counts: the numbers and the capture must catch it. */
 #include <stdlib.h>
 
 #include "host/variants.h"
@@ -8,8 +11,16 @@ enum sc_status sc_layer_fused(const struct sc_point *point, uint32_t layer, stru
 {
   const struct sc_model *m = point->model;
   SC_TRY(sc_layer_route(point, layer, err));
-  return sc_fused_forward(m->gpu, &m->fused_shape, &m->fused[layer], &m->fused_scratch, m->input, point->tokens,
-                          point->experts, sc_model_chosen(m, layer), m->weights, sc_model_output(m, layer), err);
+  SC_TRY(sc_fused_forward(m->gpu, &m->fused_shape, &m->fused[layer], &m->fused_scratch, m->input, point->tokens,
+                          point->experts, sc_model_chosen(m, layer), m->weights, sc_model_output(m, layer), err));
+#if defined SC_PROBE_WRONG && SC_PROBE_WRONG == 5
+  if (layer == 0) {
+    SC_CUDA(cudaMemcpyAsync(m->host_count, m->fused_scratch.padded_rows, sizeof *m->host_count, cudaMemcpyDeviceToHost,
+                            m->gpu->stream));
+    SC_CUDA(cudaStreamSynchronize(m->gpu->stream));
+  }
+#endif
+  return SC_OK;
 }
 
 /* Encode scales come from the first tokens and all experts; a deployed model has them from calibration as well. */

@@ -10,7 +10,8 @@
 
 #include "sim.h"
 
-struct sim_settings sim_settings = {.memory_bytes = (uint64_t)8 << 30, .devices = 1, .lost_after = -1};
+struct sim_settings sim_settings = {
+    .memory_bytes = (uint64_t)8 << 30, .devices = 1, .lost_after = -1, .capability = 90};
 
 enum { MAX_FAULTS = 32 };
 struct fault {
@@ -106,6 +107,18 @@ static bool parse_integer(const char *text, int64_t low, int64_t high, int64_t *
   return true;
 }
 
+/* "12.0" -> 120 */
+static bool parse_capability(const char *text, int *capability)
+{
+  const char *dot = strchr(text, '.');
+
+  if (dot == NULL || dot == text || dot - text > 2 || strspn(text, "0123456789") != (size_t)(dot - text) ||
+      dot[1] < '0' || dot[1] > '9' || dot[2] != '\0')
+    return false;
+  *capability = (int)strtol(text, NULL, 10) * 10 + (dot[1] - '0');
+  return true;
+}
+
 /* Splits off "@n" at the end of `item`; true unless n is no positive number. */
 static bool take_ordinal(char *item, uint64_t *nth)
 {
@@ -188,6 +201,8 @@ static int load(void)
       return refuse("SIMCUDA_DEVICES", text, "a number from 0 to 16");
     sim_settings.devices = (int)number;
   }
+  if ((text = getenv("SIMCUDA_CAPABILITY")) != NULL && !parse_capability(text, &sim_settings.capability))
+    return refuse("SIMCUDA_CAPABILITY", text, "a compute capability like 9.0");
   if ((text = getenv("SIMCUDA_LOST")) != NULL) {
     if (!parse_integer(text, 0, INT64_MAX, &sim_settings.lost_after))
       return refuse("SIMCUDA_LOST", text, "a number of submissions");

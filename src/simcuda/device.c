@@ -339,8 +339,6 @@ static const struct {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
     {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
     {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 233472},
     {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
@@ -369,6 +367,10 @@ static int get_attribute(int *value, CUdevice_attribute attribute, CUdevice devi
     *value = 0xfe;
   else if (attribute == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)
     *value = device;
+  else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+    *value = sim_settings.capability / 10;
+  else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+    *value = sim_settings.capability % 10;
   for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
     if (attributes[i].attribute == attribute)
       *value = attributes[i].value;

@@ -16,6 +16,7 @@ struct sim_settings {
   uint64_t round_trip_ns;
   uint64_t memory_bytes;
   int devices;
+  int capability;     /* 90: compute capability 9.0 */
   int64_t lost_after; /* -1: never */
   char *subscriber;   /* NULL: slot free */
   int threads;        /* 0: as many as the process may use */

@@ -28,9 +28,13 @@ static char *read_file(const char *path, size_t *size)
   return text;
 }
 
-/* `.param .u64 .ptr .align 1 name_param_0,` -> 8 */
+/* `.param .u64 .ptr .align 1 name_param_0,` -> 8; `.param .align 8 .b8 name_param_0[160]` -> 160 */
 static unsigned parameter_bytes(const char *type)
 {
+  const size_t length = strcspn(type, ",\n)");
+  const char *bracket = memchr(type, '[', length);
+  if (bracket != NULL)
+    return (unsigned)strtoul(bracket + 1, NULL, 10);
   const size_t digits = strcspn(type, "0123456789");
   return (unsigned)strtoul(type + digits, NULL, 10) / 8;
 }
@@ -131,11 +135,46 @@ static void fatbin_holds_every_target_and_ptx_of_the_newest(void **state)
   free(fatbin);
 }
 
+/* Targets with the a suffix alone have the conversions, and their code runs on no other device: no PTX goes along. */
+static void native_fatbin_holds_the_two_targets_that_convert_fp4_themselves(void **state)
+{
+  (void)state;
+  struct target targets[32];
+  size_t size;
+  char *fatbin = read_file(NATIVE_FATBIN, &size);
+  assert_int_equal(read_targets(fatbin, size, targets, 32), 2);
+  assert_true(holds(targets, 2, 2, 100) && holds(targets, 2, 2, 120));
+  free(fatbin);
+}
+
+static unsigned count_of(const char *text, const char *what)
+{
+  unsigned n = 0;
+  for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what))
+    n++;
+  return n;
+}
+
+/* That the native path is one: the instruction stands in it, and not in the portable kernels. */
+static void native_kernels_use_the_device_s_own_conversions(void **state)
+{
+  (void)state;
+  size_t size;
+  char *native = read_file(NATIVE_PTX, &size), *portable = read_file(KERNELS_PTX, &size);
+  assert_true(count_of(native, "cvt.rn.f16x2.e2m1x2") > 0);
+  assert_true(count_of(native, "cvt.rn.satfinite.e2m1x2.f32") > 0);
+  assert_int_equal(count_of(portable, ".e2m1x2"), 0);
+  free(native);
+  free(portable);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(table_has_every_kernel_with_its_parameters),
       cmocka_unit_test(fatbin_holds_every_target_and_ptx_of_the_newest),
+      cmocka_unit_test(native_fatbin_holds_the_two_targets_that_convert_fp4_themselves),
+      cmocka_unit_test(native_kernels_use_the_device_s_own_conversions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,10 @@ static void a_bad_option_is_named_with_what_it_takes(void **state)
       {"--pass times --limit nan", "--limit: \"nan\""},
       {"--pass times --limit -1", "--limit: \"-1\" is not above 0"},
       {"--pass times --alpha 1e30", "--alpha: \"1e30\""},
+      {"--pass times --act-quant w8a8", "--act-quant: \"w8a8\" is not one of w4a4 w4a16"},
+      {"--pass times --w13-layout swapped", "--w13-layout: \"swapped\" is not one of interleaved packed"},
+      {"--pass times --biases yes", "--biases: \"yes\""},
+      {"--pass times --nvfp4-path fast", "--nvfp4-path: \"fast\" is not one of portable native"},
       {"--pass times --renormalize 2", "--renormalize: \"2\""},
       {"--pass times --routing random", "--routing: \"random\" is not one of router uniform skewed one-expert"},
       {"--pass times --seed 9223372036854775808", "--seed: \"9223372036854775808\""},
@@ -160,9 +164,11 @@ static void verify_passes_in_both_types(void **state)
 {
   (void)state;
   static const char *const options[] = {
-      "--hidden 64 --intermediate 96 --experts 4,16 --top-k 2",
-      "--hidden 68 --intermediate 50 --experts 8 --activation relu2_no_mul --routing skewed --renormalize 0",
-      "--hidden 61 --intermediate 33 --experts 5 --top-k 5 --activation swigluoai --routing uniform",
+      "--hidden 64 --intermediate 96 --experts 4,16 --top-k 2 --variants masked,sorted",
+      "--hidden 68 --intermediate 50 --experts 8 --activation relu2_no_mul --routing skewed --renormalize 0 "
+      "--variants masked,sorted",
+      "--hidden 61 --intermediate 33 --experts 5 --top-k 5 --activation swigluoai --alpha 1.702 --beta 1 "
+      "--limit 7 --routing uniform --variants masked,sorted",
   };
   for (size_t i = 0; i < SC_COUNTOF(options); i++) {
     char *text;
@@ -178,15 +184,167 @@ static void verify_takes_a_fresh_seed_unless_one_is_given(void **state)
 {
   (void)state;
   char *first, *second;
-  assert_int_equal(run(&first, SIMULATED "%s --verify --hidden 16 --intermediate 16 --experts 2 | head -1", PROBE), 0);
-  assert_int_equal(run(&second, SIMULATED "%s --verify --hidden 16 --intermediate 16 --experts 2 | head -1", PROBE), 0);
+  assert_int_equal(
+      run(&first, SIMULATED "%s --verify --variants sorted --hidden 16 --intermediate 16 --experts 2 | head -1", PROBE),
+      0);
+  assert_int_equal(run(&second,
+                       SIMULATED "%s --verify --variants sorted --hidden 16 --intermediate 16 --experts 2 | head -1",
+                       PROBE),
+                   0);
   assert_string_not_equal(first, second);
   free(first);
   free(second);
-  assert_int_equal(
-      run(&first, SIMULATED "%s --verify --hidden 16 --intermediate 16 --experts 2 --seed 7 | head -1", PROBE), 0);
+  assert_int_equal(run(&first,
+                       SIMULATED
+                       "%s --verify --variants sorted --hidden 16 --intermediate 16 --experts 2 --seed 7 | head -1",
+                       PROBE),
+                   0);
   assert_string_equal(first, "seed 7 (repeat with --seed)\n");
   free(first);
+}
+
+/* Every line that the gates must have printed, in either type. */
+static void gates_of_the_fused_layer_hold_and_refuse_what_is_wrong(void **state)
+{
+  (void)state;
+  static const char *const quants[] = {"w4a4 ", "w4a16"}, *const types[] = {"fp32", "bf16"};
+  static const char *const shapes[] = {"(16,128,512,4,2)", "(16,128,256,8,2)", "(1,128,512,4,2)", "(33,192,320,5,3)",
+                                       "(33,80,48,6,2)"};
+  static const char *const activations[] = {"silu", "silu with limit", "swigluoai_uninterleave", "swigluoai",
+                                            "relu2_no_mul"};
+  static const char *const refusals[] = {
+      "zeros",
+      "gate and up swapped",
+      "up not clamped from below",
+      "nibbles swapped",
+      "scales not swizzled",
+      "the GEMM's alpha not applied",
+      "the activation's alpha not forwarded",
+      "biases left out",
+  };
+  static const char *const others[] = {
+      "\nok     gate B refuses zeros",
+      "\nok     two runs give the same bits",
+      "\nok     calibration",
+      "from interleaved rows: every code and scale is the CPU's",
+      "from packed rows: every code and scale is the CPU's",
+      "\nok     swigluoai without parameters is SwiGLU",
+      "\nok     parameters at their defaults change nothing",
+      "\nok     an alpha that is set changes the output",
+      "\nok     a beta that is set changes the output",
+      "\nok     a limit that is set changes the output",
+      "\nok     sc_fp4_quantise_bf16",
+      "\nok     sc_fused_align",
+      "\nok     layer fused-nvfp4        bf16, 6 experts",
+  };
+  char *text, line[128];
+  const int status = run(&text,
+                         SIMULATED "%s --verify --variants masked,fused-nvfp4 --hidden 48 --intermediate 80 "
+                                   "--experts 3,6 --top-k 2 2>&1",
+                         PROBE);
+  assert_null(strstr(text, "WRONG"));
+  for (size_t t = 0; t < SC_COUNTOF(types); t++)
+    for (size_t q = 0; q < SC_COUNTOF(quants); q++) {
+      for (size_t a = 0; a < SC_COUNTOF(activations); a++)
+        for (size_t s = 0; s < SC_COUNTOF(shapes) + 2; s++) {
+          const bool b = s >= SC_COUNTOF(shapes);
+          snprintf(line, sizeof line, "\nok     gate %s %-22s %s %s %s", b ? "B" : "A", activations[a], quants[q],
+                   types[t], shapes[b ? s - SC_COUNTOF(shapes) : s]);
+          if (strstr(text, line) == NULL)
+            fail_msg("no line \"%s\"", line);
+        }
+      for (size_t r = 0; r < SC_COUNTOF(refusals); r++) {
+        snprintf(line, sizeof line, "\nok     gate A refuses %-36s %s %s", refusals[r], quants[q], types[t]);
+        if (strstr(text, line) == NULL)
+          fail_msg("no line \"%s\"", line);
+      }
+    }
+  for (size_t i = 0; i < SC_COUNTOF(others); i++)
+    if (strstr(text, others[i]) == NULL)
+      fail_msg("no line \"%s\"", others[i]);
+  expect(0, "\nverified\n", status, text);
+}
+
+static void a_fused_forward_is_captured_and_replayed_and_the_others_are_refused(void **state)
+{
+  (void)state;
+  static const char *const lines[] = {
+      "\nok     capture fused-nvfp4, 5 experts: 3 layers, 30 graph nodes, replayed with the same bits",
+      "\nok     capture masked, 5 experts: refused, as it must be: cudaStreamSynchronize",
+      "\nok     capture masked, 5 experts: the stream works again, with the same bits",
+      "\nok     capture sorted, 5 experts: refused, as it must be: cudaStreamSynchronize",
+      "\nok     capture sorted, 5 experts: the stream works again, with the same bits",
+  };
+  char *text;
+  int status = run(&text,
+                   SIMULATED "%s --verify --dtype fp32 --act-quant w4a16 --layers 3 --hidden 48 --intermediate 80 "
+                             "--experts 5 --routing uniform 2>&1",
+                   PROBE);
+  for (size_t i = 0; i < SC_COUNTOF(lines); i++)
+    if (strstr(text, lines[i]) == NULL)
+      fail_msg("no line \"%s\" in %s", lines[i], text);
+  expect(0, "\nverified\n", status, text);
+  status = run(&text, SIMULATED "%s --verify --dtype fp32 --hidden 48 --intermediate 80 --experts 5 2>&1",
+               WRONG "fused-readback");
+  assert_non_null(strstr(text, "\nWRONG  capture fused-nvfp4, 5 experts: refused: cudaStreamSynchronize"));
+  expect(1, "NOT VERIFIED", status, text);
+}
+
+static void the_document_says_how_the_fused_layer_was_quantised(void **state)
+{
+  (void)state;
+  json_t *json = document(PROBE,
+                          "--pass counts --layers 1 --hidden 32 --intermediate 48 --experts 4 --tokens 30 --act-quant "
+                          "w4a16 --w13-layout interleaved --biases 1",
+                          0);
+  size_t i;
+  json_t *item;
+  json_array_foreach(json_object_get(json, "runs"), i, item)
+  {
+    const bool fused = strcmp(json_string_value(json_object_get(item, "variant")), "fused-nvfp4") == 0;
+    assert_int_equal(json_is_string(json_object_get(item, "act_quant")), fused);
+    assert_int_equal(json_is_string(json_object_get(item, "not_comparable")), fused);
+    if (!fused)
+      continue;
+    assert_string_equal(json_string_value(json_object_get(item, "act_quant")), "w4a16");
+    assert_string_equal(json_string_value(json_object_get(item, "w13_layout")), "interleaved");
+    assert_string_equal(json_string_value(json_object_get(item, "nvfp4_path")), "portable");
+    assert_true(json_is_true(json_object_get(item, "biases")));
+    assert_true(json_is_true(json_object_get(json_object_get(item, "verified"), "ok")));
+    assert_true(json_is_null(json_object_get(item, "output_matches_masked")));
+  }
+  assert_int_equal(i, 3);
+  json_decref(json);
+}
+
+static void a_width_that_nvfp4_cannot_hold_skips_the_fused_layer_alone(void **state)
+{
+  (void)state;
+  json_t *json = document(PROBE, "--pass counts --layers 1 --hidden 40 --intermediate 48 --experts 4 --tokens 30", 0);
+  assert_int_equal(json_array_size(json_object_get(json, "runs")), 2);
+  json_t *skipped = json_array_get(json_object_get(json, "skipped"), 0);
+  assert_string_equal(json_string_value(json_object_get(skipped, "variant")), "fused-nvfp4");
+  assert_non_null(strstr(json_string_value(json_object_get(skipped, "reason")), "multiples of 16"));
+  json_decref(json);
+}
+
+static void the_native_path_is_refused_with_the_device_s_capability(void **state)
+{
+  (void)state;
+  static const char options[] = "--pass counts --layers 1 --hidden 32 --intermediate 48 --experts 4 --tokens 30 "
+                                "--nvfp4-path native";
+  char *text;
+  int status = run(&text, SIMULATED "%s %s 2>&1", PROBE, options);
+  assert_non_null(strstr(text, "compute capability 10.0 and 12.0 alone; device 0 ("));
+  expect(3, "has 9.0; leave the option out", status, text);
+  status = run(&text, SIMULATED "SIMCUDA_CAPABILITY=10.3 %s %s 2>&1", PROBE, options);
+  expect(3, "has 10.3; leave the option out", status, text);
+  /* Where it fits, it is loaded: the fused layer's kernels come out of the second fatbin. */
+  status = run(&text, SIMULATED "SIMCUDA_CAPABILITY=12.0 %s %s 2>&1", PROBE, options);
+  expect(0, "\"nvfp4_path\":\"native\"", status, text);
+  status = run(&text, "SIMCUDA_FAIL=cudaLibraryLoadData=209@2 " SIMULATED "SIMCUDA_CAPABILITY=10.0 %s %s 2>&1", PROBE,
+               options);
+  expect(3, "cudaLibraryLoadData", status, text);
 }
 
 static void a_wrong_result_is_not_verified_and_not_timed(void **state)
@@ -195,7 +353,9 @@ static void a_wrong_result_is_not_verified_and_not_timed(void **state)
   char *text;
   json_t *json =
       document(WRONG "swapped-gate",
-               "--pass times --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 40 --samples 24", 1);
+               "--pass times --variants masked,sorted --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 40 "
+               "--samples 24",
+               1);
   size_t i;
   json_t *item, *runs = json_object_get(json, "runs");
   assert_int_equal(json_array_size(runs), 2);
@@ -210,7 +370,8 @@ static void a_wrong_result_is_not_verified_and_not_timed(void **state)
   assert_int_equal(json_array_size(json_object_get(json, "controls")), 0);
   json_decref(json);
   const int status =
-      run(&text, SIMULATED "%s --verify --hidden 32 --intermediate 48 --experts 4 2>&1", WRONG "swapped-gate");
+      run(&text, SIMULATED "%s --verify --variants masked --hidden 32 --intermediate 48 --experts 4 2>&1",
+          WRONG "swapped-gate");
   assert_non_null(strstr(text, "\nWRONG  layer masked"));
   expect(1, "NOT VERIFIED", status, text);
 }
@@ -250,7 +411,7 @@ static void times_document_holds_what_the_protocol_says(void **state)
     else
       assert_true(json_is_null(json_object_get(item, "output_matches_masked")));
   }
-  assert_int_equal(i, 8);
+  assert_int_equal(i, 12);
   assert_int_equal(json_array_size(json_object_get(json, "controls")), 4);
   json_decref(json);
 }
@@ -306,7 +467,8 @@ static void a_point_with_too_few_experts_is_skipped_with_the_reason(void **state
   char *text;
   json_t *json =
       document(PROBE, "--pass counts --layers 1 --hidden 32 --intermediate 48 --experts 2,4 --tokens 30 --top-k 3", 0);
-  assert_int_equal(json_array_size(json_object_get(json, "runs")), 2);
+  assert_int_equal(json_array_size(json_object_get(json, "runs")), 3);
+  assert_int_equal(json_array_size(json_object_get(json, "skipped")), 3);
   json_t *skipped = json_array_get(json_object_get(json, "skipped"), 0);
   assert_int_equal(json_integer_value(json_object_get(skipped, "experts")), 2);
   assert_non_null(strstr(json_string_value(json_object_get(skipped, "reason")), "top-3"));
@@ -564,6 +726,22 @@ static void sorted_forward_has_one_sync_a_layer(void **state)
   }
 }
 
+static void fused_forward_asks_the_host_nothing(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < SC_COUNTOF(points); i++)
+    for (int w4a16 = 0; w4a16 <= 1; w4a16++) {
+      char options[256];
+      long law, layers;
+      snprintf(options, sizeof options, "%s --variants fused-nvfp4 --act-quant %s", points[i],
+               w4a16 ? "w4a16" : "w4a4");
+      const struct calls c = one_forward(PROBE, options, &law, &layers);
+      assert_int_equal(c.synchronize + c.copy + c.blocking_copy, 0);
+      assert_int_equal(c.allocate + c.release + c.host_allocate + c.device_synchronize, 0);
+      assert_true(c.launch >= layers * 7);
+    }
+}
+
 static void wrong_probes_are_off_by_what_they_are_built_for(void **state)
 {
   (void)state;
@@ -579,6 +757,10 @@ static void wrong_probes_are_off_by_what_they_are_built_for(void **state)
   c = one_forward(WRONG "device-empty",
                   "--variants sorted --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 90", &law, &layers);
   assert_int_equal(c.synchronize, layers + 4);
+  c = one_forward(WRONG "fused-readback",
+                  "--variants fused-nvfp4 --layers 2 --hidden 32 --intermediate 48 --experts 4 --tokens 90", &law,
+                  &layers);
+  assert_int_equal(c.synchronize, 1);
 }
 
 static int make_folder(void **state)
@@ -608,6 +790,11 @@ int main(void)
   const struct CMUnitTest simulated[] = {
       cmocka_unit_test(verify_passes_in_both_types),
       cmocka_unit_test(verify_takes_a_fresh_seed_unless_one_is_given),
+      cmocka_unit_test(gates_of_the_fused_layer_hold_and_refuse_what_is_wrong),
+      cmocka_unit_test(a_fused_forward_is_captured_and_replayed_and_the_others_are_refused),
+      cmocka_unit_test(the_document_says_how_the_fused_layer_was_quantised),
+      cmocka_unit_test(a_width_that_nvfp4_cannot_hold_skips_the_fused_layer_alone),
+      cmocka_unit_test(the_native_path_is_refused_with_the_device_s_capability),
       cmocka_unit_test(a_wrong_result_is_not_verified_and_not_timed),
       cmocka_unit_test(times_document_holds_what_the_protocol_says),
       cmocka_unit_test(control_steps_divide_the_masked_count),
@@ -625,6 +812,7 @@ int main(void)
       cmocka_unit_test(masked_forward_has_e_plus_two_hit_syncs_and_allocates_nothing),
       cmocka_unit_test(the_known_counts_of_the_seed),
       cmocka_unit_test(sorted_forward_has_one_sync_a_layer),
+      cmocka_unit_test(fused_forward_asks_the_host_nothing),
       cmocka_unit_test(wrong_probes_are_off_by_what_they_are_built_for),
   };
   int failed = cmocka_run_group_tests(alone, make_folder, remove_folder);

@@ -330,7 +330,9 @@ static const struct sc_activation_name *find(const char *name)
 static void activations_match_known_values(void **state)
 {
   (void)state;
-  struct sc_activation silu = find("silu")->defaults, oai = find("swigluoai")->defaults;
+  struct sc_activation silu = find("silu")->defaults,
+                       oai = {SC_ACT_GATED, 1.702f, 1.0f, 7.0f}; /* as gpt-oss states them */
+  struct sc_activation bare = find("swigluoai")->defaults;
   struct sc_activation unset = find("swigluoai_uninterleave")->defaults, relu2 = find("relu2_no_mul")->defaults;
   assert_true(fabs(sc_ref_activation(&silu, 1.5, -2.0) - -2.452723428580931) < 1e-12);
   assert_true(fabs(sc_ref_activation(&oai, 1.5, -2.0) - -1.3916621984470765) < 1e-6);
@@ -338,6 +340,8 @@ static void activations_match_known_values(void **state)
   assert_true(fabs(sc_ref_activation(&oai, -9.0, -12.0) - 1.201906791935106e-05) <
               1e-6); /* gate has no lower clamp, up has */
   assert_true(sc_ref_activation(&unset, 1.5, -2.0) == sc_ref_activation(&silu, 1.5, -2.0));
+  assert_true(sc_ref_activation(&bare, 9.0, -12.0) ==
+              sc_ref_activation(&silu, 9.0, -12.0)); /* no name implies numbers */
   assert_true(sc_ref_activation(&relu2, -3.0, 99.0) == 0.0 && sc_ref_activation(&relu2, 3.0, 99.0) == 9.0);
   silu.limit = 2.0f;
   assert_true(fabs(sc_ref_activation(&silu, 5.0, -7.0) - -3.5231883119115293) < 1e-12);

@@ -50,6 +50,17 @@ static int no_device(void)
   return 0;
 }
 
+static int another_capability(void)
+{
+  struct cudaDeviceProp prop;
+  int major = 0, minor = -1;
+
+  WANT(cudaGetDeviceProperties(&prop, 0) == cudaSuccess && prop.major == 12 && prop.minor == 0);
+  WANT(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major == 12);
+  WANT(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess && minor == 0);
+  return 0;
+}
+
 static int three_devices(void)
 {
   int count = 0, device = -1, can = 0;
@@ -240,6 +251,7 @@ static const struct test_case {
     {"every_driver_alloc_fails", every_driver_alloc_fails, "SIMCUDA_FAIL", "cuMemAlloc=CUDA_ERROR_LAUNCH_FAILED", NULL},
     {"no_device", no_device, "SIMCUDA_DEVICES", "0", NULL},
     {"three_devices", three_devices, "SIMCUDA_DEVICES", "3", NULL},
+    {"another_capability", another_capability, "SIMCUDA_CAPABILITY", "12.0", NULL},
     {"lost_after_two", lost_after_two, "SIMCUDA_LOST", "2", NULL},
     {"slot_is_taken", slot_is_taken, "SIMCUDA_SUBSCRIBER", "Nsight Systems", NULL},
     {"exit_is_missing_once", exit_is_missing_once, "SIMCUDA_UNPAIRED", "cudaDeviceSynchronize@2", NULL},
@@ -251,6 +263,7 @@ static const struct test_case {
     {"misunderstood", misunderstood, "SIMCUDA_ROUND_TRIP", "fast", "SIMCUDA_ROUND_TRIP=fast was not understood"},
     {"misunderstood", misunderstood, "SIMCUDA_MEMORY", "-5", "SIMCUDA_MEMORY=-5 was not understood"},
     {"misunderstood", misunderstood, "SIMCUDA_DEVICES", "17", "SIMCUDA_DEVICES=17 was not understood"},
+    {"misunderstood", misunderstood, "SIMCUDA_CAPABILITY", "sm_90", "SIMCUDA_CAPABILITY=sm_90 was not understood"},
     {"misunderstood", misunderstood, "SIMCUDA_FAIL", "cudaMalloc", "SIMCUDA_FAIL=cudaMalloc was not understood"},
     {"misunderstood", misunderstood, "SIMCUDA_FAIL", "cudaMalloc=nonsense", "was not understood"},
     {"misunderstood", misunderstood, "SIMCUDA_FAIL", "cudaMalloc=2@0", "was not understood"},
