@@ -77,7 +77,13 @@ static void unpack_row(const uint8_t *codes, const uint8_t *scales, uint64_t row
 
 /* ---- the GEMM twin ---- */
 
-enum { COLUMNS = 16 }; /* columns of W unpacked at a time: a block of the intermediate */
+enum {
+  COLUMNS = 16, /* columns of W at a time: a block of the intermediate */
+  ROWS = 4,     /* rows of A at a time: more sums would not fit the registers of AVX2 */
+  LANES = 8,    /* of AVX2; a vector that the processor does not have goes through memory */
+  CHUNK = 256,  /* products summed before they join the total: shorter sums round less */
+};
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float))));
 
 /* All rows of one expert, unpacked, and the columns that threads share out. */
 struct gemm_job {
@@ -89,39 +95,58 @@ struct gemm_job {
   _Atomic bool failed;
 };
 
-/* Sixteen running sums keep the loop vectorisable without changing the order of additions from call to call. */
-__attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4"))) static float dot_float(const float *a,
-                                                                                                     const float *b,
-                                                                                                     uint32_t n)
+/* Adds the products of rows first .. end-1 of w[k][COLUMNS] to total[ROWS][2]. */
+static inline __attribute__((always_inline)) void add_chunk(const float *a, const float *w, uint32_t k, uint32_t first,
+                                                            uint32_t end, lanes total[ROWS][2])
 {
-  float sum[16] = {0};
-  for (uint32_t i = 0; i < n; i += 16) /* n is a multiple of 16 */
-    for (int lane = 0; lane < 16; lane++)
-      sum[lane] += a[i + (uint32_t)lane] * b[i + (uint32_t)lane];
-  float total = 0;
-  for (int lane = 0; lane < 16; lane++)
-    total += sum[lane];
-  return total;
+  lanes sum[ROWS][2] = {{{0}}};
+  for (uint32_t i = first; i < end; i++) {
+    const lanes low = *(const lanes *)(w + (size_t)i * COLUMNS),
+                high = *(const lanes *)(w + (size_t)i * COLUMNS + LANES);
+    for (uint32_t r = 0; r < ROWS; r++) {
+      sum[r][0] += low * a[(size_t)r * k + i];
+      sum[r][1] += high * a[(size_t)r * k + i];
+    }
+  }
+  for (uint32_t r = 0; r < ROWS; r++) {
+    total[r][0] += sum[r][0];
+    total[r][1] += sum[r][1];
+  }
 }
 
-static void unpack_w(const struct sc_fused_gemm *p, uint32_t expert, uint32_t row, float *out)
+/* out[ROWS][COLUMNS] = a[ROWS][k] w[k][COLUMNS], in the same order from call to call. */
+__attribute__((target_clones("default", "arch=x86-64-v3"))) static void multiply_tile(const float *a, const float *w,
+                                                                                      uint32_t k, float *out)
 {
-  unpack_row(p->w + (uint64_t)expert * p->w_rows * (p->k / 2), p->w_scales + expert * p->w_scale_bytes, row, p->k, out);
+  lanes total[ROWS][2] = {{{0}}};
+  for (uint32_t first = 0; first < k; first += CHUNK)
+    add_chunk(a, w, k, first, first + CHUNK < k ? first + CHUNK : k, total);
+  memcpy(out, total, sizeof total);
 }
 
-static float activate_float(const struct sc_fused_gemm *p, float gate, float up)
+/* COLUMNS rows of W from `row` on, as [k][COLUMNS]; `line` has room for one. */
+static void unpack_w(const struct sc_fused_gemm *p, uint32_t expert, uint32_t row, float *line, float *out)
 {
-  const struct sc_activation act = {(enum sc_act_kind)p->act_kind, p->act_alpha, p->act_beta, p->act_limit};
-  return (float)sc_ref_activation(&act, (double)gate, (double)up);
+  for (uint32_t c = 0; c < COLUMNS; c++) {
+    unpack_row(p->w + (uint64_t)expert * p->w_rows * (p->k / 2), p->w_scales + expert * p->w_scale_bytes, row + c, p->k,
+               line);
+    for (uint32_t i = 0; i < p->k; i++)
+      out[(size_t)i * COLUMNS + c] = line[i];
+  }
 }
 
-static void store_up(const struct gemm_job *job, uint64_t row, uint32_t column, const float up[COLUMNS],
-                     const float gate[COLUMNS])
+static void scale_and_bias(float *values, float alpha, const float *bias)
+{
+  for (uint32_t c = 0; c < COLUMNS; c++)
+    values[c] = values[c] * alpha + (bias ? bias[c] : 0.0f);
+}
+
+static void store_up(const struct gemm_job *job, uint64_t row, uint32_t column, const float *up, const float *gate)
 {
   const struct sc_fused_gemm *p = job->p;
+  const struct sc_activation act = {(enum sc_act_kind)p->act_kind, p->act_alpha, p->act_beta, p->act_limit};
   float h[COLUMNS];
-  for (uint32_t c = 0; c < COLUMNS; c++)
-    h[c] = activate_float(p, gate[c], up[c]);
+  sc_ref_activate(SC_F32, gate, up, h, COLUMNS, &act);
   if (job->a_fp4 && p->out_global != NULL) {
     p->out_scales[(row * p->n + column) / NVFP4_BLOCK] =
         nvfp4_quantise_block(h, *p->out_global, (uint8_t *)p->out + (row * p->n + column) / 2);
@@ -131,40 +156,48 @@ static void store_up(const struct gemm_job *job, uint64_t row, uint32_t column, 
   }
 }
 
+/* COLUMNS columns of the output from `column` on, all rows. w: their columns of W, and behind them the gate's. */
+static void multiply_columns(const struct gemm_job *job, uint32_t column, const float *w)
+{
+  const struct sc_fused_gemm *p = job->p;
+  const bool gated = job->up && p->gated;
+  const float alpha = p->alpha[job->expert];
+  const float *bias = p->bias ? p->bias + (size_t)job->expert * p->w_rows + column : NULL;
+  float out[ROWS][COLUMNS], gate[ROWS][COLUMNS];
+  for (uint64_t r0 = 0; r0 < job->rows; r0 += ROWS) {
+    multiply_tile(job->a + r0 * p->k, w, p->k, out[0]);
+    if (gated)
+      multiply_tile(job->a + r0 * p->k, w + (size_t)p->k * COLUMNS, p->k, gate[0]);
+    for (uint64_t r = 0; r < ROWS; r++) {
+      const uint64_t row = job->row0 + r0 + r;
+      scale_and_bias(out[r], alpha, bias);
+      if (gated)
+        scale_and_bias(gate[r], alpha, bias ? bias + p->n : NULL);
+      if (job->up)
+        store_up(job, row, column, out[r], gated ? gate[r] : out[r]);
+      else
+        for (uint32_t c = 0; c < COLUMNS; c++)
+          sc_ref_store(p->out_bf16 ? SC_BF16 : SC_F32, p->out, row * p->n + column + c, out[r][c]);
+    }
+  }
+}
+
+/* The groups of COLUMNS that begin in columns first .. last-1. */
 static void gemm_range(void *ctx, uint64_t first, uint64_t last)
 {
   struct gemm_job *job = ctx;
   const struct sc_fused_gemm *p = job->p;
-  float *w = sc_calloc_array((size_t)p->k * COLUMNS * 2, sizeof *w);
+  const size_t size = (size_t)p->k * COLUMNS;
+  float *w = sc_calloc_array(2 * size + p->k, sizeof *w);
   if (w == NULL) {
     job->failed = true;
     return;
   }
-  const bool gated = job->up && p->gated;
-  for (uint64_t group = first; group < last; group++) {
-    const uint32_t column = (uint32_t)group * COLUMNS;
-    for (uint32_t c = 0; c < COLUMNS; c++) {
-      unpack_w(p, job->expert, column + c, w + (size_t)c * p->k);
-      if (gated)
-        unpack_w(p, job->expert, p->n + column + c, w + (size_t)(COLUMNS + c) * p->k);
-    }
-    const float alpha = p->alpha[job->expert];
-    const float *bias = p->bias ? p->bias + (size_t)job->expert * p->w_rows + column : NULL;
-    for (uint64_t r = 0; r < job->rows; r++) {
-      float main_out[COLUMNS], gate[COLUMNS];
-      const float *a = job->a + r * p->k;
-      for (uint32_t c = 0; c < COLUMNS; c++) {
-        main_out[c] = dot_float(a, w + (size_t)c * p->k, p->k) * alpha + (bias ? bias[c] : 0.0f);
-        gate[c] = gated ? dot_float(a, w + (size_t)(COLUMNS + c) * p->k, p->k) * alpha + (bias ? bias[p->n + c] : 0.0f)
-                        : main_out[c];
-      }
-      const uint64_t row = job->row0 + r;
-      if (job->up)
-        store_up(job, row, column, main_out, gate);
-      else
-        for (uint32_t c = 0; c < COLUMNS; c++)
-          sc_ref_store(p->out_bf16 ? SC_BF16 : SC_F32, p->out, row * p->n + column + c, main_out[c]);
-    }
+  for (uint64_t column = (first + COLUMNS - 1) / COLUMNS * COLUMNS; column < last; column += COLUMNS) {
+    unpack_w(p, job->expert, (uint32_t)column, w + 2 * size, w);
+    if (job->up && p->gated)
+      unpack_w(p, job->expert, p->n + (uint32_t)column, w + 2 * size, w + size);
+    multiply_columns(job, (uint32_t)column, w);
   }
   free(w);
 }
@@ -201,7 +234,7 @@ bool sc_ref_fused_gemm(const struct sc_fused_gemm *p, uint32_t block_rows, bool 
       unpack_a(p, r, a_fp4, up, a + (r - row) * p->k);
     struct gemm_job job = {
         .p = p, .a = a, .row0 = row, .rows = end - row, .expert = (uint32_t)expert, .a_fp4 = a_fp4, .up = up};
-    sc_ref_parallel(p->n / COLUMNS, gemm_range, &job);
+    sc_ref_parallel(p->n, gemm_range, &job);
     free(a);
     if (job.failed)
       return false;

@@ -84,6 +84,7 @@ static void free_run(struct sc_run *run)
   free(run->routing);
   free(run->activation);
   free(run->act_quant);
+  free(run->nvfp4_path);
   free(run->hit);
   free(run->not_verified);
   for (size_t i = 0; run->by_op && i < run->by_op_count; ++i)

@@ -60,7 +60,8 @@ struct sc_named_count {
 struct sc_run {
   char *variant; /* "masked", "sorted", "fused-nvfp4" */
   uint64_t experts, top_k, tokens, hidden, intermediate, layers, model_layers, forwards; /* forwards: traced ones */
-  char *dtype, *routing, *activation, *act_quant;
+  char *dtype, *routing, *activation;
+  char *act_quant, *nvfp4_path; /* of fused-nvfp4; else NULL */
   uint64_t seed;
   uint64_t *hit; /* [layers]; NULL if unknown */
   bool verified; /* compared with the CPU reference and within bounds */

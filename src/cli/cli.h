@@ -19,6 +19,8 @@ enum cli_option_id {
   CLI_TOP_K,
   CLI_DTYPE,
   CLI_ROUTING,
+  CLI_ACT_QUANT,
+  CLI_NVFP4_PATH,
   CLI_SEED,
   CLI_FORWARDS,
   CLI_CONFIG,

@@ -39,7 +39,10 @@ static bool notes_of_model(const struct plan *plan, struct sc_findings *facts)
                           model->router.correction_bias ? " with a correction bias" : "",
                           model->router.scale.set ? " and scales the result" : "");
   if (model->biases)
-    ok = ok && sc_findings_warn(facts, "%s has biases in its experts; this layer runs without them.", model->name);
+    ok = ok && sc_findings_warn(facts, "%s has biases in its experts; %s.", model->name,
+                                plan_has_variant(plan, SETTINGS_FUSED)
+                                    ? "fused-nvfp4 has them too, masked and sorted run without them"
+                                    : "this layer runs without them");
   if (model->shared_experts.count)
     ok = ok && sc_findings_warn(facts, "%s has %" PRIu64 " shared expert%s; this layer runs the routed ones alone.",
                                 model->name, model->shared_experts.count, model->shared_experts.count == 1 ? "" : "s");
@@ -98,10 +101,10 @@ const struct cli_command cli_main = {
     .name = NULL,
     .summary = "Shows where a Mixture-of-Experts layer makes this host wait for the GPU, how\n"
                "often, and what that costs here.",
-    .description = "It runs an instrumented MoE layer in two variants (masked loop, sorted dispatch),\n"
-                   "untraced for times and traced for counts, measures this host's round trip, and\n"
-                   "reports the syncs per layer, their law over the experts, and the floor of one\n"
-                   "forward.",
+    .description = "It runs an instrumented MoE layer in three variants (masked loop, sorted\n"
+                   "dispatch, fused NVFP4), untraced for times and traced for counts, measures this\n"
+                   "host's round trip, and reports the syncs per layer, their law over the experts,\n"
+                   "and the floor of one forward.",
     .options = options,
     .run = run,
 };

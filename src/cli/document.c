@@ -222,7 +222,18 @@ static struct sc_run *new_run(struct sc_findings *findings, const json_t *object
   run->dtype = copy_text(object, "dtype", failed);
   run->routing = copy_text(object, "routing", failed);
   run->activation = copy_text(object, "activation", failed);
+  if (get_text(object, "act_quant")) /* fused-nvfp4 alone has these */
+    run->act_quant = copy_text(object, "act_quant", failed);
+  if (get_text(object, "nvfp4_path"))
+    run->nvfp4_path = copy_text(object, "nvfp4_path", failed);
   return run;
+}
+
+/* Text that only some runs have: the same in both passes, or absent in both. */
+static bool same_text(const char *known, const json_t *object, const char *key)
+{
+  const char *text = get_text(object, key);
+  return known ? text && strcmp(known, text) == 0 : !text;
 }
 
 /* Two passes of one session ran the same thing, or their figures must not be put side by side. */
@@ -233,7 +244,8 @@ static bool same_run(const struct sc_run *run, const json_t *object, const struc
   return run->top_k == shape->top_k && run->hidden == shape->hidden && run->intermediate == shape->intermediate &&
          run->layers == shape->layers && run->model_layers == shape->model_layers && run->seed == shape->seed &&
          dtype && routing && activation && strcmp(run->dtype, dtype) == 0 && strcmp(run->routing, routing) == 0 &&
-         strcmp(run->activation, activation) == 0;
+         strcmp(run->activation, activation) == 0 && same_text(run->act_quant, object, "act_quant") &&
+         same_text(run->nvfp4_path, object, "nvfp4_path");
 }
 
 /* A run is verified when every document that holds it says so. */
@@ -323,7 +335,8 @@ static enum sc_status add_run(const struct document *document, const json_t *obj
     return malformed(document, err, "a run lacks its variant or shape");
   struct sc_run *run = find_run(findings, variant, &shape);
   if (run && !same_run(run, object, &shape))
-    return malformed(document, err, "a run differs from the other pass's in shape, dtype, routing, activation or seed");
+    return malformed(document, err,
+                     "a run differs from the other pass's in shape, dtype, routing, activation, quantisation or seed");
   if (!run)
     run = new_run(findings, object, &shape, &failed);
   if (!run || failed)

@@ -123,6 +123,13 @@ static void add_plan(struct strings *list, const struct plan *plan)
   add_option(list, "--routing", plan->routing);
   add_number(list, "--seed", plan->seed);
   add_number(list, "--forwards", plan->forwards);
+  if (!plan_has_variant(plan, SETTINGS_FUSED))
+    return;
+  add_option(list, "--act-quant", plan->act_quant);
+  add_option(list, "--nvfp4-path", plan->nvfp4_path);
+  if (plan->w13_layout != SC_CONFIG_LAYOUT_NONE)
+    add_option(list, "--w13-layout", sc_config_layout_name(plan->w13_layout));
+  add_number(list, "--biases", plan->biases);
 }
 
 static char **arguments(const struct passes *passes, enum passes_kind kind, struct strings *list)

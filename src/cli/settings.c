@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const known_variants[] = {"masked", "sorted", NULL};
+static const char *const known_variants[] = {"masked", "sorted", SETTINGS_FUSED, NULL};
+static const char *const known_act_quants[] = {"w4a4", "w4a16", NULL};
+static const char *const known_paths[] = {"portable", "native", NULL};
 static const char *const known_routings[] = {"router", "uniform", "skewed", "one-expert", NULL};
 
 void settings_init(struct settings *settings)
@@ -306,6 +308,8 @@ bool settings_option(void *context, enum cli_option_id id, const char *argument,
   case CLI_INTERMEDIATE: return number(argument, 1, SC_CONFIG_MAX_WIDTH, &s->intermediate, err);
   case CLI_TOP_K: return number(argument, 1, SC_CONFIG_MAX_EXPERTS, &s->top_k, err);
   case CLI_DTYPE: return dtype(s, argument, err);
+  case CLI_ACT_QUANT: return word(argument, known_act_quants, &s->act_quant, err);
+  case CLI_NVFP4_PATH: return word(argument, known_paths, &s->nvfp4_path, err);
   case CLI_ROUTING: return word(argument, known_routings, &s->routing, err);
   case CLI_SEED: s->has_seed = true; return number(argument, 0, INT64_MAX, &s->seed, err); /* JSON's integers */
   case CLI_FORWARDS: return number(argument, 1, SC_CONFIG_MAX_FORWARDS, &s->forwards, err);
@@ -412,6 +416,11 @@ static void plan_numbers(const struct settings *s, const struct sc_config_run *r
   plan->activation = model ? model->activation : "silu";
   plan->gated = model ? model->gated : true;
   plan->renormalize = model ? model->router.renormalize : true;
+  plan->act_quant = s->act_quant ? s->act_quant : known_act_quants[0];
+  plan->nvfp4_path = s->nvfp4_path ? s->nvfp4_path : known_paths[0];
+  /* Without a model there is no checkpoint whose layout could be guessed wrong. */
+  plan->w13_layout = model ? model->w13_layout : SC_CONFIG_LAYOUT_PACKED;
+  plan->biases = model && model->biases;
   if (model) {
     plan->alpha = model->alpha;
     plan->beta = model->beta;
@@ -419,7 +428,7 @@ static void plan_numbers(const struct settings *s, const struct sc_config_run *r
   }
 }
 
-static enum sc_status check_plan(const struct plan *plan, struct sc_error *err)
+static enum sc_status check_plan(const struct settings *s, const struct plan *plan, struct sc_error *err)
 {
   for (size_t i = 0; i < plan->experts_count; ++i) {
     if (plan->top_k > plan->experts[i])
@@ -430,6 +439,10 @@ static enum sc_status check_plan(const struct plan *plan, struct sc_error *err)
   if (plan->layers > plan->model_layers)
     return sc_error_set(err, SC_ERR_USAGE, "%llu layers were asked for, but %s has %llu MoE layers",
                         (unsigned long long)plan->layers, plan->model->name, (unsigned long long)plan->model_layers);
+  if (s->act_quant && !plan_has_variant(plan, SETTINGS_FUSED))
+    return sc_error_set(err, SC_ERR_USAGE, "--act-quant is an option of fused-nvfp4, which is not among the variants");
+  if (s->nvfp4_path && !plan_has_variant(plan, SETTINGS_FUSED))
+    return sc_error_set(err, SC_ERR_USAGE, "--nvfp4-path is an option of fused-nvfp4, which is not among the variants");
   for (size_t i = 0; i < plan->variants_count; ++i) {
     const char *name;
     struct sc_error unknown;
@@ -445,7 +458,7 @@ enum sc_status settings_plan(const struct settings *s, bool simulated, struct pl
   struct plan plan = {.model = s->config && s->config->model.set ? &s->config->model : NULL};
   plan_lists(s, run, &plan);
   plan_numbers(s, run, simulated, &plan);
-  enum sc_status status = check_plan(&plan, err);
+  enum sc_status status = check_plan(s, &plan, err);
   if (status == SC_OK)
     *out = plan;
   return status;
@@ -473,7 +486,9 @@ static bool largest_point(const struct plan *plan, struct sc_config_memory *out)
                                             .top_k = plan->top_k,
                                             .tokens = plan->tokens[t],
                                             .dtype = plan->dtype,
-                                            .gated = plan->gated};
+                                            .gated = plan->gated,
+                                            .nvfp4 = plan_has_variant(plan, SETTINGS_FUSED),
+                                            .nvfp4_biases = plan->biases};
       if (!sc_config_memory(&shape, &memory))
         return false;
       if (memory.layer_bytes > most.layer_bytes)

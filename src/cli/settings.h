@@ -8,6 +8,8 @@
 #include "config/config.h"
 #include "report/report.h"
 
+#define SETTINGS_FUSED "fused-nvfp4" /* the variant's name */
+
 enum settings_device { DEVICE_AUTO, DEVICE_CUDA, DEVICE_SIM };
 
 struct settings {
@@ -19,7 +21,7 @@ struct settings {
   uint64_t layers, hidden, intermediate, top_k, forwards, seed;
   bool has_seed, has_dtype;
   enum sc_config_dtype dtype;
-  const char *routing;
+  const char *routing, *act_quant, *nvfp4_path;
   const char *config_name; /* as typed */
   struct sc_config *config;
 
@@ -65,6 +67,9 @@ struct plan {
   const char *routing, *activation;
   struct sc_config_real alpha, beta, limit;
   bool renormalize, gated;
+  const char *act_quant, *nvfp4_path; /* of fused-nvfp4, as are the next two */
+  enum sc_config_layout w13_layout;
+  bool biases;
   const struct sc_config_model *model; /* NULL: no configuration with a model */
 };
 /* Merges and checks; SC_ERR_USAGE names the option, SC_ERR_CONFIG the file. simulated: cheaper defaults. */
@@ -78,7 +83,7 @@ bool plan_has_variant(const struct plan *plan, const char *name);
 #define SETTINGS_GRID_OPTIONS                                                                                         \
   {CLI_EXPERTS, 0, "experts", "LIST",                                                                                 \
    "numbers of experts, one run each (default: 4,8,16, or the\nmodel's own number with --config)"},                   \
-      {CLI_VARIANTS, 0, "variants", "LIST", "masked, sorted (default: both)"},                                        \
+      {CLI_VARIANTS, 0, "variants", "LIST", "masked, sorted, fused-nvfp4 (default: all three)"},                      \
       {CLI_LAYERS, 0, "layers", "N", "MoE layers of a forward (default: 8, or the model's)"},                         \
       {CLI_TOKENS, 0, "tokens", "LIST", "tokens of a forward, one run each; 1 is decode (default: 4096)"},            \
       {CLI_HIDDEN, 0, "hidden", "N", "width of a token (default: 512)"},                                              \
@@ -87,6 +92,11 @@ bool plan_has_variant(const struct plan *plan, const char *name);
       {CLI_DTYPE, 0, "dtype", "TYPE", "bf16 or fp32 (default: fp32, without TF32)"},                                  \
       {CLI_ROUTING, 0, "routing", "KIND",                                                                             \
        "router, uniform, skewed or one-expert: how tokens meet\nexperts (default: router)"},                          \
+      {CLI_ACT_QUANT, 0, "act-quant", "KIND",                                                                         \
+       "w4a4 or w4a16: fused-nvfp4 multiplies activations in NVFP4\nas well, or in bf16 (default: w4a4)"},            \
+      {CLI_NVFP4_PATH, 0, "nvfp4-path", "PATH",                                                                       \
+       "portable or native: fused-nvfp4 unpacks to bf16, or uses the\n"                                               \
+       "device's own FP4 conversions, on compute capability 10.0\nand 12.0 alone (default: portable)"},               \
       {CLI_SEED, 0, "seed", "N", "of weights and inputs (default: 0)"},                                               \
       {CLI_FORWARDS, 0, "forwards", "N", "traced forwards of each run (default: 3; simulated: 1)"},                   \
   {                                                                                                                   \

@@ -91,6 +91,7 @@ struct sc_config_shape {
   uint64_t hidden, intermediate, experts, top_k, tokens;
   enum sc_config_dtype dtype;
   bool gated;
+  bool nvfp4, nvfp4_biases; /* fused-nvfp4 runs too: the same weights once more in NVFP4, biases in fp32 */
 };
 struct sc_config_memory {
   uint64_t layer_bytes; /* one layer's weights, router included, and what is kept of its forward */

@@ -10,6 +10,25 @@ static bool add_product(uint64_t *total, uint64_t a, uint64_t b, uint64_t c)
          !__builtin_add_overflow(*total, product, total);
 }
 
+static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+/* What the fused layer adds: codes of half a byte and a scale for 16 of them, padded to tiles of 128 x 4; and the rows
+ * of every choice, with each expert's part padded to blocks of 64. */
+static bool add_nvfp4(const struct sc_config_shape *s, uint64_t element, uint64_t first_rows, uint64_t *layer,
+                      uint64_t *fixed)
+{
+  const uint64_t rows13 = first_rows * s->intermediate, slots = s->tokens * s->top_k;
+  const uint64_t rows = slots + 63 * (slots < s->experts ? slots : s->experts);
+  bool fits = add_product(layer, s->experts * (first_rows + 1), s->hidden, (s->intermediate + 1) / 2) &&
+              add_product(layer, s->experts, round_up(rows13, 128), round_up((s->hidden + 15) / 16, 4)) &&
+              add_product(layer, s->experts, round_up(s->hidden, 128), round_up((s->intermediate + 15) / 16, 4));
+  if (s->nvfp4_biases)
+    fits = fits && add_product(layer, s->experts, rows13 + s->hidden, 4);
+  /* Intermediate and output of every padded row, x once more; and one expert's checkpoint while weights are loaded. */
+  return fits && add_product(fixed, rows, s->intermediate, 3) && add_product(fixed, rows, s->hidden, element) &&
+         add_product(fixed, s->tokens, s->hidden, 2) && add_product(fixed, rows13, s->hidden, element + 1);
+}
+
 bool sc_config_memory(const struct sc_config_shape *s, struct sc_config_memory *out)
 {
   const uint64_t element = s->dtype == SC_CONFIG_BF16 ? 2 : 4;
@@ -31,6 +50,8 @@ bool sc_config_memory(const struct sc_config_shape *s, struct sc_config_memory *
          add_product(&fixed, first_rows + 1, s->tokens * element, s->intermediate) &&
          add_product(&fixed, s->tokens, s->experts, 8) /* logits and probabilities */ &&
          add_product(&fixed, slots, 64, 1) /* routing, masks, and what sorts them */;
+  if (s->nvfp4)
+    fits = fits && add_nvfp4(s, element, first_rows, &layer, &fixed);
   if (!fits)
     return false;
   out->layer_bytes = layer;

@@ -17,6 +17,13 @@ static bool same_shape(const struct sc_run *a, const struct sc_run *b)
          equal_text(a->activation, b->activation);
 }
 
+/* What fused-nvfp4 is: stands below the table, since the other variants of the same table have no such thing. */
+static bool same_quantisation(const struct sc_run *a, const struct sc_run *b)
+{
+  return equal_text(a->variant, b->variant) && equal_text(a->act_quant, b->act_quant) &&
+         equal_text(a->nvfp4_path, b->nvfp4_path);
+}
+
 static bool shape_is_new(const struct sc_findings *f, size_t run)
 {
   for (size_t i = 0; i < run; i++)
@@ -31,8 +38,7 @@ static void shape_heading(struct sc_doc *doc, const struct sc_run *run)
 
   sc_put_count(&text, run->tokens);
   sc_buf_printf(&text, " token%s, top-%llu, hidden %llu, intermediate %llu, ", sc_plural(run->tokens),
-                (unsigned long long)run->top_k, (unsigned long long)run->hidden,
-                (unsigned long long)run->intermediate);
+                (unsigned long long)run->top_k, (unsigned long long)run->hidden, (unsigned long long)run->intermediate);
   if (run->model_layers > run->layers)
     sc_buf_printf(&text, "%llu of %llu layers run", (unsigned long long)run->layers,
                   (unsigned long long)run->model_layers);
@@ -192,14 +198,56 @@ static void note_beside(struct sc_doc *doc, const struct sc_run *run)
   sc_doc_take(doc, SC_BLOCK_LINE, SC_TONE_NOTE, &line);
 }
 
-static void note_not_comparable(struct sc_doc *doc, const struct sc_run *run)
+/* "w4a4" and "w4a16" are the words of those who quantise; here is what they mean. */
+static void note_quantisation(struct sc_doc *doc, const struct sc_findings *f, size_t first, size_t index)
 {
+  const struct sc_run *run = &f->runs[index];
   struct sc_buf line = {0};
+
+  if (!run->act_quant)
+    return;
+  for (size_t i = first; i < index; i++)
+    if (same_shape(&f->runs[i], run) && same_quantisation(&f->runs[i], run))
+      return;
+  sc_put_variant(&line, run->variant, true);
+  sc_buf_puts(&line, ": ");
+  sc_put_prose(&line, run->act_quant);
+  sc_buf_printf(&line, ", weights%s in NVFP4", equal_text(run->act_quant, "w4a4") ? " and activations" : " alone");
+  if (run->nvfp4_path) {
+    sc_buf_puts(&line, ", ");
+    sc_put_prose(&line, run->nvfp4_path);
+    sc_buf_puts(&line, " path");
+  }
+  sc_buf_puts(&line, ".");
+  sc_doc_take(doc, SC_BLOCK_LINE, SC_TONE_NOTE, &line);
+}
+
+static bool same_reason(const struct sc_run *a, const struct sc_run *b)
+{
+  return same_shape(a, b) && equal_text(a->variant, b->variant) && a->output_matches_masked < 0 &&
+         equal_text(a->not_comparable, b->not_comparable);
+}
+
+/* Once for all expert counts that share variant and reason. */
+static void note_not_comparable(struct sc_doc *doc, const struct sc_findings *f, size_t first, size_t index)
+{
+  const struct sc_run *run = &f->runs[index];
+  struct sc_buf line = {0};
+  size_t alike = 0;
 
   if (run->output_matches_masked >= 0 || !run->not_comparable)
     return;
+  for (size_t i = first; i < f->run_count; i++) {
+    if (!same_reason(&f->runs[i], run))
+      continue;
+    if (i < index)
+      return;
+    alike++;
+  }
   sc_put_variant(&line, run->variant, true);
-  sc_buf_printf(&line, ", E=%llu: output not comparable with the masked loop's: ", (unsigned long long)run->experts);
+  if (alike == 1)
+    sc_buf_printf(&line, ", E=%llu", (unsigned long long)run->experts);
+  sc_buf_puts(&line, ": output not comparable with the masked loop's: ");
   sc_put_prose(&line, run->not_comparable);
   sc_buf_puts(&line, ".");
   sc_doc_take(doc, SC_BLOCK_LINE, SC_TONE_NOTE, &line);
@@ -230,7 +278,8 @@ static void shape_table(struct sc_doc *doc, const struct sc_findings *f, size_t 
       continue;
     note_hit(doc, &f->runs[i]);
     note_beside(doc, &f->runs[i]);
-    note_not_comparable(doc, &f->runs[i]);
+    note_quantisation(doc, f, first, i);
+    note_not_comparable(doc, f, first, i);
   }
 }
 

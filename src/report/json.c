@@ -277,6 +277,7 @@ static json_t *run_value(const struct sc_findings *f, const struct sc_run *run, 
   sc_json_put(object, "seed", sc_json_count(run->seed), ok);
   sc_json_put(object, "activation", sc_json_text(run->activation), ok);
   sc_json_put(object, "act_quant", sc_json_text(run->act_quant), ok);
+  sc_json_put(object, "nvfp4_path", sc_json_text(run->nvfp4_path), ok);
   sc_json_put(object, "verified", verified_value(run, ok), ok);
   sc_json_put(object, "counted", json_boolean(run->counted), ok);
   sc_json_put(object, "syncs", run_syncs_value(run, ok), ok);
