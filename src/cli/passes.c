@@ -127,8 +127,8 @@ static void add_plan(struct strings *list, const struct plan *plan)
     return;
   add_option(list, "--act-quant", plan->act_quant);
   add_option(list, "--nvfp4-path", plan->nvfp4_path);
-  if (plan->w13_layout != SC_CONFIG_LAYOUT_NONE)
-    add_option(list, "--w13-layout", sc_config_layout_name(plan->w13_layout));
+  if (plan->w13_layout)
+    add_option(list, "--w13-layout", plan->w13_layout);
   add_number(list, "--biases", plan->biases);
 }
 

@@ -419,7 +419,10 @@ static void plan_numbers(const struct settings *s, const struct sc_config_run *r
   plan->act_quant = s->act_quant ? s->act_quant : known_act_quants[0];
   plan->nvfp4_path = s->nvfp4_path ? s->nvfp4_path : known_paths[0];
   /* Without a model there is no checkpoint whose layout could be guessed wrong. */
-  plan->w13_layout = model ? model->w13_layout : SC_CONFIG_LAYOUT_PACKED;
+  const enum sc_config_layout layout = model ? model->w13_layout : SC_CONFIG_LAYOUT_PACKED;
+  plan->w13_layout = layout == SC_CONFIG_LAYOUT_NONE          ? NULL
+                     : layout == SC_CONFIG_LAYOUT_INTERLEAVED ? "interleaved"
+                                                              : "packed";
   plan->biases = model && model->biases;
   if (model) {
     plan->alpha = model->alpha;
@@ -443,12 +446,6 @@ static enum sc_status check_plan(const struct settings *s, const struct plan *pl
     return sc_error_set(err, SC_ERR_USAGE, "--act-quant is an option of fused-nvfp4, which is not among the variants");
   if (s->nvfp4_path && !plan_has_variant(plan, SETTINGS_FUSED))
     return sc_error_set(err, SC_ERR_USAGE, "--nvfp4-path is an option of fused-nvfp4, which is not among the variants");
-  for (size_t i = 0; i < plan->variants_count; ++i) {
-    const char *name;
-    struct sc_error unknown;
-    if (!word(plan->variants[i], known_variants, &name, &unknown))
-      return sc_error_set(err, SC_ERR_CONFIG, "the configuration's variant %s", unknown.message);
-  }
   return SC_OK;
 }
 

@@ -68,7 +68,7 @@ struct plan {
   struct sc_config_real alpha, beta, limit;
   bool renormalize, gated;
   const char *act_quant, *nvfp4_path; /* of fused-nvfp4, as are the next two */
-  enum sc_config_layout w13_layout;
+  const char *w13_layout;             /* NULL: the activation has no gate */
   bool biases;
   const struct sc_config_model *model; /* NULL: no configuration with a model */
 };

@@ -71,8 +71,8 @@ static void run_columns(struct sc_doc *doc, const struct sc_findings *f)
   sc_doc_column(doc, true, "expected");
   sc_doc_column(doc, true, "bound\n3E");
   sc_doc_column(doc, true, "syncs a\nforward");
-  sc_doc_column(doc, true, "floor of\na forward");
-  sc_doc_column(doc, true, "floor: lowest-\nhighest block");
+  sc_doc_column(doc, true, "floor a\nforward");
+  sc_doc_column(doc, true, "floor's\nrange");
   sc_doc_column(doc, true, "forward\np50");
   sc_doc_column(doc, true, "floor's\nshare");
   sc_doc_column(doc, true, "equals\nmasked");

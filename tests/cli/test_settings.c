@@ -57,8 +57,13 @@ static void defaults_are_the_seeds_layer(void **state)
   assert_int_equal(plan.experts[2], 16);
   assert_int_equal(plan.tokens_count, 1);
   assert_int_equal(plan.tokens[0], 4096);
-  assert_int_equal(plan.variants_count, 2);
-  assert_true(plan_has_variant(&plan, "masked") && plan_has_variant(&plan, "sorted"));
+  assert_int_equal(plan.variants_count, 3);
+  assert_true(plan_has_variant(&plan, "masked") && plan_has_variant(&plan, "sorted") &&
+              plan_has_variant(&plan, "fused-nvfp4"));
+  assert_string_equal(plan.act_quant, "w4a4");
+  assert_string_equal(plan.nvfp4_path, "portable");
+  assert_string_equal(plan.w13_layout, "packed");
+  assert_false(plan.biases);
   assert_int_equal(plan.hidden, 512);
   assert_int_equal(plan.intermediate, 1408);
   assert_int_equal(plan.top_k, 1);
@@ -94,6 +99,7 @@ static void a_models_shape_replaces_the_defaults(void **state)
   assert_int_equal(plan.dtype, SC_CONFIG_BF16);
   assert_string_equal(plan.activation, "swigluoai");
   assert_true(plan.alpha.set && plan.alpha.value == 1.5);
+  assert_string_equal(plan.w13_layout, "interleaved");
   assert_false(plan.beta.set || plan.limit.set);
   assert_false(plan.renormalize);
 }
@@ -120,7 +126,9 @@ static void the_command_line_wins_over_run_and_run_over_model(void **state)
   set(CLI_SEED, "0");
   set(CLI_FORWARDS, "7");
   set(CLI_ROUTING, "router");
-  set(CLI_VARIANTS, "masked,sorted");
+  set(CLI_VARIANTS, "masked,fused-nvfp4");
+  set(CLI_ACT_QUANT, "w4a16");
+  set(CLI_NVFP4_PATH, "native");
   plan = plan_ok(true);
   assert_int_equal(plan.experts_count, 1);
   assert_int_equal(plan.experts[0], 4);
@@ -130,6 +138,34 @@ static void the_command_line_wins_over_run_and_run_over_model(void **state)
   assert_int_equal(plan.forwards, 7);
   assert_string_equal(plan.routing, "router");
   assert_int_equal(plan.variants_count, 2);
+  assert_string_equal(plan.act_quant, "w4a16");
+  assert_string_equal(plan.nvfp4_path, "native");
+}
+
+static void options_of_a_variant_that_does_not_run_are_refused(void **state)
+{
+  (void)state;
+  struct plan plan;
+  struct sc_error err = {0};
+  set(CLI_VARIANTS, "masked,sorted");
+  set(CLI_ACT_QUANT, "w4a16");
+  assert_int_equal(settings_plan(&settings, false, &plan, &err), SC_ERR_USAGE);
+  assert_non_null(strstr(err.message, "--act-quant is an option of fused-nvfp4"));
+  settings.act_quant = NULL;
+  set(CLI_NVFP4_PATH, "native");
+  assert_int_equal(settings_plan(&settings, false, &plan, &err), SC_ERR_USAGE);
+  assert_non_null(strstr(err.message, "--nvfp4-path is an option of fused-nvfp4"));
+}
+
+static void an_activation_without_a_gate_has_no_layout(void **state)
+{
+  (void)state;
+  use_config("model: {name: m, hidden: 64, intermediate: 96, experts: 32, top_k: 4, layers: 10, dtype: bf16,\n"
+             "  activation: relu2_no_mul, biases: true, router: {scoring: softmax, renormalize: false}}\n");
+  struct plan plan = plan_ok(false);
+  assert_null(plan.w13_layout);
+  assert_false(plan.gated);
+  assert_true(plan.biases);
 }
 
 static void a_later_option_replaces_an_earlier_one(void **state)
@@ -168,6 +204,7 @@ static void what_fits_runs_and_what_was_asked_for_is_not_cut(void **state)
   struct sc_error err = {0};
   struct plan plan;
   use_config(MODEL);
+  set(CLI_VARIANTS, "masked,sorted");
   plan = plan_ok(false);
   assert_int_equal(plan_fit(&plan, 1ull << 40, "the GPU", &err), SC_OK);
   assert_int_equal(plan.layers, 9);
@@ -190,6 +227,19 @@ static void what_fits_runs_and_what_was_asked_for_is_not_cut(void **state)
   assert_non_null(strstr(err.message, "3 layers fit (--layers 3)"));
   assert_int_equal(plan_fit(&plan, 1000, "the GPU", &err), SC_ERR_LIMIT);
   assert_non_null(strstr(err.message, "one layer of this shape needs"));
+  /* The fused layer's weights take their place beside the others': fewer layers fit. */
+  settings.layers = 0;
+  set(CLI_VARIANTS, "masked,fused-nvfp4");
+  plan = plan_ok(false);
+  assert_int_equal(plan_fit(&plan, 8 * three_layers, "the GPU", &err), SC_OK);
+  assert_int_equal(plan.layers, 9);
+  plan = plan_ok(false);
+  assert_int_equal(plan_fit(&plan, 2 * three_layers, "the GPU", &err), SC_OK);
+  assert_in_range(plan.layers, 1, 8);
+  set(CLI_VARIANTS, "masked,sorted");
+  plan = plan_ok(false);
+  assert_int_equal(plan_fit(&plan, 2 * three_layers, "the GPU", &err), SC_OK);
+  assert_int_equal(plan.layers, 9);
 }
 
 int main(void)
@@ -199,6 +249,8 @@ int main(void)
       TEST(defaults_are_the_seeds_layer),
       TEST(a_models_shape_replaces_the_defaults),
       TEST(the_command_line_wins_over_run_and_run_over_model),
+      TEST(options_of_a_variant_that_does_not_run_are_refused),
+      TEST(an_activation_without_a_gate_has_no_layout),
       TEST(a_later_option_replaces_an_earlier_one),
       TEST(devices_are_parsed),
       TEST(what_fits_runs_and_what_was_asked_for_is_not_cut),

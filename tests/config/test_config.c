@@ -358,6 +358,25 @@ static void memory_of_a_layer_is_its_weights_and_what_is_kept_of_its_forward(voi
   assert_int_equal(memory.layer_bytes - layer, 4095 * (4 * 2 * 4096 + choices));
 }
 
+/* Codes of half a byte and a scale for 16 of them; scales are padded to 128 rows and 4 columns, biases are fp32. */
+static void memory_of_the_fused_layer_comes_on_top(void **state)
+{
+  (void)state;
+  struct sc_config_shape shape = {
+      .hidden = 2880, .intermediate = 1856, .experts = 32, .top_k = 4, .tokens = 64, .gated = true};
+  struct sc_config_memory without, with;
+  assert_true(sc_config_memory(&shape, &without));
+  shape.nvfp4 = true;
+  assert_true(sc_config_memory(&shape, &with));
+  const uint64_t codes = 3ull * 2880 * 1856 / 2, scales13 = 3712 * 180, scales2 = 2944 * 116;
+  assert_int_equal(with.layer_bytes - without.layer_bytes, 32 * (codes + scales13 + scales2));
+  assert_true(with.fixed_bytes > without.fixed_bytes);
+  without = with;
+  shape.nvfp4_biases = true;
+  assert_true(sc_config_memory(&shape, &with));
+  assert_int_equal(with.layer_bytes - without.layer_bytes, 32 * 4 * (3712 + 2880));
+}
+
 static void memory_beyond_the_limits_is_refused(void **state)
 {
   (void)state;
@@ -407,6 +426,7 @@ int main(void)
       cmocka_unit_test(every_prefix_of_a_good_file_is_read_or_refused),
       cmocka_unit_test(files_that_cannot_be_read_are_an_io_error),
       cmocka_unit_test(memory_of_a_layer_is_its_weights_and_what_is_kept_of_its_forward),
+      cmocka_unit_test(memory_of_the_fused_layer_comes_on_top),
       cmocka_unit_test(memory_beyond_the_limits_is_refused),
       cmocka_unit_test(layers_that_fit_are_counted_and_never_scaled),
   };

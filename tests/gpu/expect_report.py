@@ -87,7 +87,8 @@ class Checks:
         self.say("identical", bool(runs) and all(f is True for f in found), f"output_matches_masked {found}")
 
     def exact(self):
-        for variant in ("masked", "sorted"):
+        fused = ["fused-nvfp4"] if self.runs("fused-nvfp4") else []
+        for variant in ["masked", "sorted"] + fused:
             runs = [r for r in self.runs(variant) if r.get("syncs")]
             bad = []
             for run in runs:

@@ -91,6 +91,7 @@ static const struct key main_keys[] = {
     {"runs.[].seed", "I"},
     {"runs.[].activation", "S"},
     {"runs.[].act_quant", "S0"},
+    {"runs.[].nvfp4_path", "S0"},
     {"runs.[].verified", "O"},
     {"runs.[].verified.ok", "B"},
     {"runs.[].verified.cosine", "R"},

@@ -38,7 +38,7 @@ static void first_lines_are_the_answer(void **state)
 
   (void)state;
   starts_with(text, "A read-back costs 10.2 us on this host (launch 3.5 + copy and wait 6.7).\n"
-                    "Masked, E=4: 96 syncs a forward, floor 1.03 ms of 11.6 ms; sorted: 8\n");
+                    "Masked, E=4: 96 syncs a forward, floor 1.03 ms of 11.6 ms; sorted: 8; fused-nvfp4: 0\n");
   free(text);
   sc_findings_free(f);
 }
@@ -50,7 +50,7 @@ static void every_table_of_runs_says_what_carries_over(void **state)
   char *text;
 
   (void)state;
-  f->runs[4].tokens = f->runs[5].tokens = 1; /* two token counts: two tables */
+  f->runs[6].tokens = f->runs[7].tokens = f->runs[8].tokens = 1; /* two token counts: two tables */
   text = text_of(f);
   assert_says(text, line);
   assert_says(strstr(text, line) + 1, line);
@@ -89,7 +89,9 @@ static void simulated_comes_first_and_no_speed_is_printed(void **state)
   starts_with(text, "SIMULATED");
   for (size_t i = 0; i < SC_COUNTOF(speeds); i++)
     assert_silent(text, speeds[i]);
-  assert_says(text, "Masked, E=4: 96 syncs a forward, floor 11.5 ms if a round trip costs 120 us; sorted: 8\n");
+  assert_says(
+      text,
+      "Masked, E=4: 96 syncs a forward, floor 11.5 ms if a round trip costs 120 us; sorted: 8; fused-nvfp4:\n  0\n");
   free(text);
   sc_findings_free(f);
 }
@@ -220,7 +222,7 @@ static void assumed_round_trips_add_a_column_each(void **state)
   free(text);
   /* Too wide for 80: a second part, with the key columns again, and no column is lost. */
   text = render(f, "text", &(struct sc_report_options){.width = 80});
-  assert_says(text, "\n\n             forward  floor's  equals  floor at  floor at\nvariant   E      p50");
+  assert_says(text, "\n\n                 forward  floor's  equals  floor at  floor at\nvariant       E      p50");
   free(text);
   sc_findings_free(f);
 }
@@ -282,8 +284,8 @@ static void calls_beside_the_count_of_a_run_are_named(void **state)
   f->runs[1].counts.uncertain = 4;
   text = text_of(f);
   assert_says(text, "\nMasked, E=4: beside the count, in all traced forwards: 2 poll waits, 1 failed\n");
-  assert_says(
-      text, "\nUNCERTAIN: sorted, E=4, 4096 tokens: 4 copies to memory of unknown kind may or may not have blocked;");
+  assert_says(text,
+              "\nUNCERTAIN: sorted, E=4, 4096 tokens: 4 copies to memory of unknown kind may or may not have blocked;");
   free(text);
   sc_findings_free(f);
 }
@@ -295,8 +297,7 @@ static void the_ruler_alone_looks_whole(void **state)
 
   (void)state;
   starts_with(text, "A read-back costs 10.2 us on this host (launch 3.5 + copy and wait 6.7).\n\nRuler: ");
-  assert_says(text,
-              "launch + 1-byte copy + stream sync: the round trip   9.19   9.70  10.21  11.74  17.36     5000\n");
+  assert_says(text, "launch + 1-byte copy + stream sync: the round trip   9.19   9.70  10.21  11.74  17.36     5000\n");
   assert_says(text, "Host and device\n  synccount: 1.2.3-test\n  CPU: Intel Xeon Platinum 8480+\n");
   assert_says(text, "Conditions known to move the round trip\n  GPU on NUMA node 0; this process may run on 0-15\n");
   assert_silent(text, "Lost");

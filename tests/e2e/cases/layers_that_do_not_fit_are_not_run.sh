@@ -18,6 +18,7 @@ model:
   router: {scoring: softmax, renormalize: true}
 run:
   tokens: [16]
+  variants: [masked, sorted]
 YAML
 SIMCUDA_MEMORY=1G expect 0 "$synccount" --device sim --config shape.yaml
 has out "3 of 12 layers run"
@@ -32,3 +33,6 @@ printf 'MemAvailable: 262144 kB\n' >tree/proc/meminfo
 sed 's/intermediate: 512/intermediate: 64/' shape.yaml >narrow.yaml
 SIMCUDA_MEMORY=320M expect 0 "$synccount" --device sim --config narrow.yaml --tokens 16384
 has out "5 of 12 layers run"
+# The fused layer's weights and rows come on top, and fit as planned.
+SIMCUDA_MEMORY=320M expect 0 "$synccount" --device sim --config narrow.yaml --tokens 16384 --variants masked,fused-nvfp4
+has out "4 of 12 layers run"

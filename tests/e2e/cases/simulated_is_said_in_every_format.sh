@@ -7,5 +7,5 @@ done
 expect 0 "$synccount" $small --experts 4 --format json
 json out '.device.simulated' 'true'
 # Counts and the floor for the assumed round trip, never a speed.
-json out '[.runs[] | .forward, .floor]' '[null,null,null,null]'
+json out '[.runs[] | .forward, .floor]' '[null,null,null,null,null,null]'
 json out '.round_trip' 'null'

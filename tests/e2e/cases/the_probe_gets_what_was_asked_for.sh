@@ -22,6 +22,7 @@ has record "--pass counts"
 has record "--variants sorted --experts 4,8 --tokens 1,16 --layers 3 --model-layers 3 --hidden 64 --intermediate 96 --top-k 2 --dtype bf16"
 has record "--activation silu --renormalize 1 --routing skewed --seed 5 --forwards 4"
 lacks record "--alpha"
+lacks record "--act-quant"
 [ -z "$mine" ] || has record "LD_PRELOAD=$mine:" # the user's own preload stays, ours comes behind it
 grep -q "^LD_PRELOAD=.*libsynccount.so$" record || fail "the tracer is not preloaded"
 has record "LD_LIBRARY_PATH=$build/bin/../lib/simcuda:/opt/mine"
@@ -29,6 +30,18 @@ has record "SIMCUDA_ROUND_TRIP=500000ns"
 # The tracer sets these to itself, which it would not do if another tool's were still there.
 lacks record "CUDA_INJECTION64_PATH=/x"
 lacks record "NVTX_INJECTION64_PATH=/y"
+
+# What a shape says of the fused layer, and nothing that it does not say.
+cat >shape.yaml <<'YAML'
+model: {name: shape, hidden: 64, intermediate: 96, experts: 4, top_k: 2, layers: 6, dtype: bf16, activation: swigluoai,
+  alpha: 1.702, beta: null, w13_layout: interleaved, biases: true, router: {scoring: softmax, renormalize: true}}
+YAML
+: >record
+expect 3 "$synccount" --device sim --config shape.yaml --act-quant w4a16 --variants fused-nvfp4
+has record "--activation swigluoai --alpha 1.702 --renormalize 1"
+has record "--act-quant w4a16 --nvfp4-path portable --w13-layout interleaved --biases 1"
+lacks record "--beta"
+lacks record "--limit"
 
 # The ruler is untraced, even if the user traces everything.
 : >record

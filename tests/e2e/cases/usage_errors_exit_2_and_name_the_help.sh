@@ -18,6 +18,8 @@ refused "'4,0'" --experts 4,0
 refused "'4,,8'" --experts 4,,8
 refused "4 stands twice" --experts 4,8,4
 refused "'loop' is none of: masked, sorted" --variants masked,loop
+refused "'w8a8' is none of: w4a4, w4a16" --act-quant w8a8
+refused "'fast' is none of: portable, native" --nvfp4-path fast
 refused "'masked' stands twice" --variants masked,masked
 refused "'-3' is not a whole number" --layers -3
 refused "whole number from 1 to 1024" --layers 99999999999999999999

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-describe() { echo "compute-sanitizer over every kernel: memcheck, racecheck, initcheck, synccheck"; }
+describe() { echo "compute-sanitizer over every kernel, the fused layer's too: memcheck, racecheck, initcheck, synccheck"; }
 
 find_sanitizer() {
   local candidate
@@ -23,7 +23,7 @@ run_part() {
   fi
   for tool in memcheck racecheck initcheck synccheck; do
     name=sanitizer-$tool
-    timed "$name" 120 "$sanitizer" --tool "$tool" --error-exitcode 9 "$probe" --pass verify --experts 4 --tokens 64 --hidden 64 \
+    timed "$name" 240 "$sanitizer" --tool "$tool" --error-exitcode 9 "$probe" --pass verify --experts 4 --tokens 64 --hidden 64 \
       --intermediate 96 --layers 1 --output "$work/$name.json"
     if [ "$rc" = 0 ] && grep -qE 'ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards' "$work/$name.out" "$work/$name.err"; then
       pass "$name" "no error ($took s)"

@@ -24,4 +24,5 @@ run_part() {
   wrong extra-any synccount-probe-extra-any spread=masked:4:12:13
   wrong missing-sync synccount-probe-missing-sync spread=masked:4:11:12
   wrong device-empty synccount-probe-device-empty spread=sorted:4:1:5
+  wrong fused-readback synccount-probe-fused-readback spread=fused-nvfp4:4:0:1
 }
