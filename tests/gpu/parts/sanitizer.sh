@@ -16,14 +16,18 @@ find_sanitizer() {
 
 run_part() {
   needs sanitizer "$probe" || return
-  local sanitizer tool name
+  local sanitizer tool name report
   if ! sanitizer=$(find_sanitizer); then
     skip sanitizer "no compute-sanitizer here"
     return
   fi
   for tool in memcheck racecheck initcheck synccheck; do
     name=sanitizer-$tool
-    timed "$name" 240 "$sanitizer" --tool "$tool" --error-exitcode 9 "$probe" --pass verify --experts 4 --tokens 64 --hidden 64 \
+    # The capture check makes calls that must fail: memcheck reports memory, the probe checks every status itself.
+    report=
+    [ "$tool" = memcheck ] && report='--report-api-errors no'
+    # shellcheck disable=SC2086 # two words, or none
+    timed "$name" 240 "$sanitizer" --tool "$tool" $report --error-exitcode 9 "$probe" --pass verify --experts 4 --tokens 64 --hidden 64 \
       --intermediate 96 --layers 1 --output "$work/$name.json"
     if [ "$rc" = 0 ] && grep -qE 'ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards' "$work/$name.out" "$work/$name.err"; then
       pass "$name" "no error ($took s)"
