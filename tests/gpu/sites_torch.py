@@ -46,7 +46,7 @@ def lines(options):
             {"line": line_of("if mask.any():"), "count": experts * forwards, "pattern": "scalar read-back"},
             {"line": line_of("mask.any(dim=-1).nonzero()"), "count": hit * forwards, "pattern": None},
             {"line": line_of("share = weights[mask]"), "count": hit * forwards, "pattern": None},
-            {"line": line_of(".tolist()"), "count": forwards, "pattern": ".tolist(), .cpu()"},
+            {"line": line_of("right=True).tolist()"), "count": forwards, "pattern": ".tolist(), .cpu()"},
         ],
     }
 
