@@ -84,7 +84,8 @@ static bool most(const struct sc_site *site, uint64_t of) { return of * 2 > site
 
 static struct pattern scalar_pattern(const struct sc_site *site)
 {
-  if (native_has(site, "nonzero"))
+  /* bool(tensor) goes through is_nonzero: the innermost call decides. */
+  if (native_has(site, "nonzero") && !native_has(site, "_local_scalar_dense"))
     return (struct pattern){"nonzero, boolean-mask index",
                             "The size of the result is read back. Use torch.where, a masked operation or "
                             "sizes that are known in advance."};

@@ -81,6 +81,37 @@ static void each_kind_of_sync_has_its_pattern(void **state)
   expect_pattern(&f, "stream synchronise");
 }
 
+/* bool(tensor) goes through is_nonzero in PyTorch: the read of the scalar decides, not the name around it. */
+static void native_names_tell_a_scalar_from_nonzero(void **state)
+{
+  static const struct {
+    const char *inner, *outer, *pattern;
+  } rows[] = {
+      {"at::native::_local_scalar_dense_cuda(at::Tensor const&)", "at::native::is_nonzero(at::Tensor const&)",
+       "scalar read-back"},
+      {"at::native::nonzero_cuda(at::Tensor const&)", "at::_ops::nonzero::call(at::Tensor const&)",
+       "nonzero, boolean-mask index"},
+  };
+  (void)state;
+  for (size_t i = 0; i < SC_COUNTOF(rows); ++i) {
+    struct feed f;
+    feed_open(&f);
+    CALL(&f, "cudaMemcpyAsync", .stream = S1, .bytes = 4, .direction = SC_DIRECTION_D2H, .dst = SC_MEMORY_PINNED,
+         .src = SC_MEMORY_DEVICE);
+    SYNC(&f, S1);
+    feed_end(&f);
+    struct sc_site *site = &f.process->sites[0];
+    site->native = sc_calloc_array(2, sizeof *site->native);
+    assert_non_null(site->native);
+    site->native_count = 2;
+    site->native[0].function = sc_strdup(rows[i].inner);
+    site->native[1].function = sc_strdup(rows[i].outer);
+    assert_true(sc_sites_describe(f.process));
+    assert_string_equal(site->pattern, rows[i].pattern);
+    feed_close(&f);
+  }
+}
+
 static void syncs_with_nothing_outstanding_are_told(void **state)
 {
   struct feed f;
@@ -276,6 +307,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_kind_of_sync_has_its_pattern),
+      cmocka_unit_test(native_names_tell_a_scalar_from_nonzero),
       cmocka_unit_test(syncs_with_nothing_outstanding_are_told),
       cmocka_unit_test(a_poll_wait_and_a_refused_sync_stand_beside_the_count),
       cmocka_unit_test(without_a_stack_the_range_is_the_place),
