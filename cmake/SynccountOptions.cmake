@@ -13,7 +13,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
 option(SYNCCOUNT_WERROR "Treat warnings as errors" OFF)
-option(SYNCCOUNT_STATIC_DEPS "Link libyaml and jansson statically, for a build that is carried to another host" OFF)
+option(SYNCCOUNT_STATIC_DEPS "Link libyaml, jansson, sqlite and zlib statically, for a build that is carried to another host" OFF)
 set(SYNCCOUNT_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize= (address,undefined or thread)")
 
 add_library(synccount_options INTERFACE)
@@ -47,6 +47,11 @@ function(sc_find_package target header library package)
 endfunction()
 sc_find_package(sc_yaml yaml.h yaml libyaml-dev)
 sc_find_package(sc_jansson jansson.h jansson libjansson-dev)
+sc_find_package(sc_zlib zlib.h z zlib1g-dev)
+sc_find_package(sc_sqlite sqlite3.h sqlite3 libsqlite3-dev)
+if(SYNCCOUNT_STATIC_DEPS) # what the static library needs
+  set_property(TARGET sc_sqlite PROPERTY INTERFACE_LINK_LIBRARIES m Threads::Threads ${CMAKE_DL_LIBS})
+endif()
 # libdw is optional. Linked statically it needs what it is made of.
 find_path(SC_LIBDW_INCLUDE elfutils/libdwfl.h)
 set(libdw_names dw)

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which tool a trace is from, by its first bytes, and who reads it. */
+#include "import/import.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#define LOOK 65536 /* bytes of a JSON file that are searched for the keys that tell whose it is */
+
+/* ---- Nsight Systems ---------------------------------------------------------------------------- */
+
+static const char sqlite_magic[16] = "SQLite format 3";
+
+/* Both of its own formats begin with a text that names them. The newer one is a container whose first section does. */
+static bool is_nsys_report(const unsigned char *bytes, size_t n)
+{
+  static const char *const names[] = {"QuadD", "NVIDIA Nsight Systems", "NsightSystems", "NSYSREP"};
+  for (size_t i = 0; i < SC_COUNTOF(names); ++i) {
+    if (memmem(bytes, n < 256 ? n : 256, names[i], strlen(names[i])))
+      return true;
+  }
+  return false;
+}
+
+/* ---- Chrome trace JSON ------------------------------------------------------------------------- */
+
+static bool holds(const char *text, size_t n, const char *what) { return memmem(text, n, what, strlen(what)) != NULL; }
+
+static bool is_kineto(const char *text, size_t n)
+{
+  size_t at = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+  while (at < n && isspace((unsigned char)text[at]))
+    ++at;
+  if (at == n || (text[at] != '{' && text[at] != '['))
+    return false;
+  if (holds(text, n, "\"synccount/") || holds(text, n, "\"synccount\"")) /* a report or a Chrome trace of ours */
+    return false;
+  if (text[at] == '[')
+    return holds(text, n, "\"ph\"");
+  return holds(text, n, "\"traceEvents\"") || holds(text, n, "\"baseTimeNanoseconds\"") ||
+         (holds(text, n, "\"deviceProperties\"") && holds(text, n, "\"schemaVersion\""));
+}
+
+/* ---- the choice -------------------------------------------------------------------------------- */
+
+/* The file's first bytes, unpacked if it is gzip. */
+static enum sc_status first_bytes(const char *path, char *bytes, size_t *n, struct sc_error *err)
+{
+  errno = 0;
+  gzFile file = gzopen(path, "rb");
+  if (!file)
+    return sc_error_set(err, errno ? SC_ERR_IO : SC_ERR_NOMEM, "cannot read '%s': %s", path,
+                        errno ? strerror(errno) : "out of memory");
+  int got = gzread(file, bytes, LOOK); /* damaged gzip: what came before the damage */
+  int error = errno;
+  *n = got > 0 ? (size_t)got : 0;
+  int code = Z_OK;
+  if (got < 0)
+    gzerror(file, &code);
+  gzclose(file);
+  if (code == Z_ERRNO)
+    return sc_error_set(err, SC_ERR_IO, "cannot read '%s': %s", path, strerror(error));
+  return SC_OK;
+}
+
+enum sc_status sc_import_recognise(const char *path, enum sc_import_kind *out, struct sc_error *err)
+{
+  size_t n = 0;
+  char *bytes = malloc(LOOK);
+  if (!bytes)
+    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  enum sc_status status = first_bytes(path, bytes, &n, err);
+  if (status == SC_OK) {
+    if (n >= sizeof sqlite_magic && memcmp(bytes, sqlite_magic, sizeof sqlite_magic) == 0)
+      *out = SC_IMPORT_NSYS_SQLITE;
+    else if (is_nsys_report((unsigned char *)bytes, n))
+      *out = SC_IMPORT_NSYS_REP;
+    else
+      *out = is_kineto(bytes, n) ? SC_IMPORT_KINETO : SC_IMPORT_NONE;
+  }
+  free(bytes);
+  return status;
+}
+
+/* "/tmp/a.nsys-rep" -> "/tmp/a.sqlite" */
+static enum sc_status refuse_report(const char *path, struct sc_error *err)
+{
+  const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+  int stem = dot && (!slash || dot > slash + 1) ? (int)(dot - path) : (int)strlen(path);
+  return sc_error_set(err, SC_ERR_FORMAT,
+                      "'%s' is an Nsight Systems report, whose format only Nsight Systems reads. Export it, then give "
+                      "the exported file: nsys export --type sqlite -o '%.*s.sqlite' '%s'",
+                      path, stem, path, path);
+}
+
+enum sc_status sc_import_read(const char *path, enum sc_import_kind kind, const struct sc_analysis_options *options,
+                              struct sc_findings *findings, struct sc_error *err)
+{
+  switch (kind) {
+  case SC_IMPORT_NSYS_SQLITE: return sc_import_nsys(path, options, findings, err);
+  case SC_IMPORT_NSYS_REP: return refuse_report(path, err);
+  case SC_IMPORT_KINETO: return sc_import_kineto(path, options, findings, err);
+  case SC_IMPORT_NONE: break;
+  }
+  return sc_error_set(err, SC_ERR_FORMAT, "'%s' is no trace of a kind that can be read", path);
+}
