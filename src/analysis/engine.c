@@ -106,6 +106,25 @@ static bool grow_threads(struct sc_analysis *a)
   return true;
 }
 
+/* ---- what the counter tells -------------------------------------------------------------------- */
+
+static void on_sync(void *context, enum sc_class cls, const struct sc_record_call *call,
+                    const struct sc_sync_facts *facts)
+{
+  sc_sites_sync(context, cls, call, facts);
+}
+
+static void on_join(void *context, uint64_t wait_ns) { sc_sites_join(context, wait_ns); }
+
+static void on_late(void *context, const struct sc_counts *late) { sc_scope_late(context, late); }
+
+static void on_beside(void *context, enum sc_beside what, const struct sc_record_call *call)
+{
+  sc_sites_beside(context, what == SC_BESIDE_POLL ? SC_SITE_POLL : SC_SITE_REFUSED, call);
+}
+
+static const struct sc_count_hooks hooks = {.sync = on_sync, .join = on_join, .late = on_late, .beside = on_beside};
+
 struct sc_analysis_thread *sc_analysis_thread(struct sc_analysis *a, uint64_t serial, uint32_t tid)
 {
   if (a->by_serial_count) {
@@ -123,6 +142,7 @@ struct sc_analysis_thread *sc_analysis_thread(struct sc_analysis *a, uint64_t se
   t->tid = tid;
   t->node = &a->tree.root;
   t->next_end_ns = UINT64_MAX;
+  t->counter = (struct sc_counter){.counts = &t->fresh, .hooks = &hooks, .context = t};
   sc_scope_first_window(a, t);
   *serial_slot(a->by_serial, a->by_serial_count, serial) = t;
   *a->last = t;
@@ -141,17 +161,6 @@ bool sc_analysis_thread_name(struct sc_analysis_thread *t, const char *name, siz
   return true;
 }
 
-static void set_kind(const struct sc_analysis *a, struct call_kind *kind, enum sc_op op, const char *name)
-{
-  struct sc_call_name parsed;
-  sc_call_parse_name(name, &parsed);
-  kind->known = true;
-  kind->op = (uint8_t)(op == SC_OP_NONE ? sc_call_op(name) : op);
-  kind->direction = (uint8_t)sc_call_direction(name);
-  kind->per_thread = parsed.per_thread;
-  kind->may_be_pool = a->late && (strcmp(parsed.base, "cudaFree") == 0 || strcmp(parsed.base, "cuMemFree") == 0);
-}
-
 bool sc_analysis_api(struct sc_analysis *a, uint32_t id, enum sc_op op, const char *name)
 {
   if (id > 0xffff)
@@ -163,7 +172,7 @@ bool sc_analysis_api(struct sc_analysis *a, uint32_t id, enum sc_op op, const ch
     return false;
   free(a->names[id]);
   a->names[id] = copy;
-  set_kind(a, &a->kinds[id], op, name);
+  sc_call_kind_set(&a->kinds[id], op, name, a->late);
   return true;
 }
 
@@ -185,14 +194,14 @@ bool sc_analysis_string(struct sc_analysis *a, uint32_t id, const char *text, si
   return true;
 }
 
-static const struct call_kind *kind_of(struct sc_analysis *a, uint32_t id)
+static const struct sc_call_kind *kind_of(struct sc_analysis *a, uint32_t id)
 {
-  struct call_kind *kind = &a->kinds[id];
+  struct sc_call_kind *kind = &a->kinds[id];
   if (__builtin_expect(!kind->known, 0)) {
     enum sc_op op = SC_OP_NONE;
     const char *name = NULL;
     if (a->api_of && a->api_of(a->context, id, &op, &name))
-      set_kind(a, kind, op, name);
+      sc_call_kind_set(kind, op, name, a->late);
     else
       ++a->nameless; /* not remembered: its definition may still come */
   }
@@ -211,7 +220,7 @@ static void on_call(struct sc_analysis *a, struct sc_analysis_thread *t, const s
     t->first_ns = call->start_ns;
   if (call->start_ns + call->duration_ns > t->last_ns)
     t->last_ns = call->start_ns + call->duration_ns;
-  sc_count_call(t, call, kind_of(a, SC_CALL_API(call)));
+  sc_counter_call(&t->counter, call, kind_of(a, SC_CALL_API(call)));
 }
 
 static void on_text(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_text *record)
@@ -237,7 +246,7 @@ static void on_text(struct sc_analysis *a, struct sc_analysis_thread *t, const s
 static inline void on_record(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_head *head)
 {
   if (head->submissions)
-    sc_count_submissions(t, head->submissions, head->launches);
+    sc_counter_submissions(&t->counter, head->submissions, head->launches);
   if (__builtin_expect(head->kind == SC_RECORD_CALL, 1))
     on_call(a, t, (const struct sc_record_call *)head);
   else if (head->kind >= SC_RECORD_RANGE_PUSH && head->kind <= SC_RECORD_RANGE_END)
@@ -268,11 +277,11 @@ void sc_analysis_tail(struct sc_analysis *a, struct sc_analysis_thread *t, uint3
 {
   (void)a;
   if (submissions)
-    sc_count_submissions(t, submissions, launches);
+    sc_counter_submissions(&t->counter, submissions, launches);
 }
 
 void sc_analysis_gap(struct sc_analysis *a, struct sc_analysis_thread *t)
 {
   (void)a;
-  sc_count_gap(t);
+  sc_counter_gap(&t->counter);
 }

@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The engine's state, for the files that make up the engine: engine.c (construction, records), count.c (calls to
- * counts), scope.c (the open ranges of a thread), finish.c (the end, and what has to be said). */
+ * The engine's state, for the files that make up the engine: engine.c (construction, records; what they count is
+ * trace/count.c's), scope.c (the open ranges of a thread), finish.c (the end, and what has to be said). */
 #ifndef SC_ANALYSIS_ENGINE_H
 #define SC_ANALYSIS_ENGINE_H
 
 #include "analysis/internal.h"
+#include "trace/count.h"
 
-#define NOT_READY 600 /* cudaErrorNotReady, CUDA_ERROR_NOT_READY */
-#define DEVICE_UNKNOWN 255u
 #define STACK_MAX 1024         /* open push ranges of a thread; deeper ones are only counted */
 #define SPANS_MAX 256          /* open start/end ranges of a thread */
-#define COPIES_MAX 16          /* streams of a thread with copies that nobody has waited for */
 #define STRINGS_MAX (1u << 22) /* of importers */
 #define EARLY_MAX 256          /* ends of start/end ranges whose start comes later in the file */
 #define WHERE_MAX (1 + 8)      /* ranges of a sync that a later call still belongs to */
 #define NOTES_MAX 64           /* different notes of one trace that are shown */
-
-struct stream {    /* two default streams of different devices have the same handle */
-  uint64_t handle; /* 0: not known */
-  uint32_t device;
-};
 
 struct range {            /* an open push range of a thread */
   struct sc_node *node;   /* where its calls are counted */
@@ -36,12 +29,6 @@ struct span { /* an open start/end range of a thread */
   uint64_t end_ns; /* its end was seen earlier in the file (on another thread); UINT64_MAX: not yet */
   bool takes;      /* the calls: one of the thread's open spans of a node does, so that each call counts once */
   bool counted;
-};
-
-struct copy { /* a device-to-host copy, or several on one stream */
-  struct stream stream;
-  uint64_t bytes;
-  uint8_t memory; /* enum sc_memory of the host's side */
 };
 
 struct raw_site { /* syncs of the same stack, call, class and memory; without a stack, of the same range as well */
@@ -62,20 +49,6 @@ struct sc_sites {
 #define SITES_MAX 2048u  /* and, beyond it, one for each class */
 #define SITE_SLOTS 8192u
 
-/* What is known of a sync but its class and wait. */
-struct sync_facts {
-  unsigned direction;
-  uint8_t memory;
-  uint64_t bytes;
-  bool read_back, upload, idle;
-};
-
-enum follow { /* what a stream synchronise that follows directly would mean */
-              FOLLOW_NONE,
-              FOLLOW_MERGES,  /* it is part of the sync before it */
-              FOLLOW_SETTLES, /* whether the copy before it blocked makes no difference any more */
-};
-
 struct sc_analysis_thread {
   struct sc_analysis *analysis;
   struct raw_site *site; /* of the thread's last sync, */
@@ -95,25 +68,9 @@ struct sc_analysis_thread {
   uint64_t boundary_ns; /* where counting begins or ends next; UINT64_MAX: nowhere */
   bool outside;         /* all windows: `fresh` will be thrown away */
 
-  enum follow follow;
-  struct stream follow_stream;
+  struct sc_counter counter; /* its counts are `fresh` */
   struct sc_node
-      *where[WHERE_MAX]; /* the ranges of the call that can be followed, once they are no longer the open ones */
-  size_t where_count;    /* 0: they still are */
-
-  bool submitted;  /* since the last sync */
-  bool synced;     /* there was one */
-  bool synced_all; /* it covered every stream of its device */
-  struct stream synced_stream;
-  struct stream upload;             /* the thread's last submission is an upload on this stream */
-  struct copy uploaded; /* what it was */
-  struct copy copies[COPIES_MAX]; /* device-to-host copies that no sync has made visible, oldest first */
-  size_t copy_count;
-  struct {
-    bool open; /* the last call was a query, answered "not ready" */
-    enum sc_op op;
-    uint64_t object;
-  } poll;
+      *where[WHERE_MAX]; /* [counter.where_count]: the ranges of the call that is followed, once they are no longer the open ones */
 
   struct range *stack;
   size_t depth, stack_cap;
@@ -123,11 +80,6 @@ struct sc_analysis_thread {
   uint64_t next_end_ns; /* the earliest end_ns of the open spans */
 };
 
-struct call_kind { /* by api id: one load a record */
-  uint8_t known, op, direction, per_thread;
-  uint8_t may_be_pool; /* frees of memory that was made before recording began: from a pool or not, nobody knows */
-};
-
 struct text {
   char *text;
   size_t length;
@@ -135,7 +87,7 @@ struct text {
 
 struct sc_analysis {
   struct sc_tree tree;
-  struct call_kind *kinds; /* [65536] */
+  struct sc_call_kind *kinds; /* [65536] */
   struct sc_sites sites;
   const struct sc_stack_source *stacks; /* NULL: none */
   char **names;            /* [65536] of importers' calls, or NULL */
@@ -170,6 +122,8 @@ struct sc_analysis {
 /* scope.c. The open ranges change only through these; every one gives what was counted so far to the ranges it belongs
  * to. */
 void sc_scope_settle(struct sc_analysis_thread *thread);
+/* Counts that belong to the call that is being followed, whose ranges are open no longer. */
+void sc_scope_late(struct sc_analysis_thread *thread, const struct sc_counts *late);
 void sc_scope_range(struct sc_analysis *analysis, struct sc_analysis_thread *thread,
                     const struct sc_record_range *record);
 /* Ends start/end ranges whose end was recorded on another thread, if now_ns is at or past it. */
@@ -181,17 +135,12 @@ void sc_scope_cross(struct sc_analysis *analysis, struct sc_analysis_thread *thr
 
 /* sites.c */
 void sc_sites_sync(struct sc_analysis_thread *thread, enum sc_class cls, const struct sc_record_call *call,
-                   const struct sync_facts *facts);
+                   const struct sc_sync_facts *facts);
 void sc_sites_join(struct sc_analysis_thread *thread, uint64_t wait_ns); /* a call that is part of the last sync */
 void sc_sites_beside(struct sc_analysis_thread *thread, enum sc_site_kind kind, const struct sc_record_call *call);
 void sc_sites_settle(struct sc_analysis_thread *thread); /* no call will join the last sync any more */
 /* Fills process->sites and modules; after the totals and steps are known. False: out of memory. */
 bool sc_sites_finish(struct sc_analysis *analysis, struct sc_process *process);
 void sc_sites_free(struct sc_sites *sites);
-
-/* count.c */
-void sc_count_call(struct sc_analysis_thread *thread, const struct sc_record_call *call, const struct call_kind *kind);
-void sc_count_submissions(struct sc_analysis_thread *thread, uint32_t submissions, uint32_t launches);
-void sc_count_gap(struct sc_analysis_thread *thread);
 
 #endif

@@ -13,31 +13,6 @@ const char *sc_class_name(enum sc_class cls)
   return (unsigned)cls < SC_CLASS_COUNT ? names[cls] : "unknown";
 }
 
-void sc_counts_add(struct sc_counts *into, const struct sc_counts *from)
-{
-  into->syncs += from->syncs;
-  for (size_t i = 0; i < SC_CLASS_COUNT; ++i)
-    into->by_class[i] += from->by_class[i];
-  into->read_backs += from->read_backs;
-  into->blocking_uploads += from->blocking_uploads;
-  into->idle_syncs += from->idle_syncs;
-  into->sleeping_syncs += from->sleeping_syncs;
-  into->poll_waits += from->poll_waits;
-  into->uncertain += from->uncertain;
-  into->failed += from->failed;
-  into->lifecycle += from->lifecycle;
-  into->captured += from->captured;
-  into->launches += from->launches;
-  into->submissions += from->submissions;
-  into->api_calls += from->api_calls;
-  into->d2h_copies += from->d2h_copies;
-  into->host_functions += from->host_functions;
-  into->wait_ns += from->wait_ns;
-}
-/* A counter that is added to the model but not above would be lost silently. */
-_Static_assert(sizeof(struct sc_counts) == (16 + SC_CLASS_COUNT) * sizeof(uint64_t),
-               "sc_counts_add names every counter");
-
 struct sc_findings *sc_findings_new(void)
 {
   struct sc_findings *findings = calloc(1, sizeof *findings);

@@ -5,27 +5,9 @@
 #define SC_FINDINGS_H
 
 #include "base/base.h"
+#include "trace/counts.h"
 
-enum sc_class { SC_CLASS_EXPLICIT, SC_CLASS_COPY, SC_CLASS_PAGEABLE, SC_CLASS_IMPLICIT, SC_CLASS_COUNT };
 const char *sc_class_name(enum sc_class cls); /* "explicit", "copy", "pageable", "implicit" */
-
-struct sc_counts {
-  uint64_t syncs;
-  uint64_t by_class[SC_CLASS_COUNT]; /* sums to syncs */
-  uint64_t read_backs;       /* of syncs */
-  uint64_t blocking_uploads; /* of syncs: async H2D + stream synchronise, or a blocking H2D copy */
-  uint64_t idle_syncs;       /* of syncs: nothing outstanding since the thread's last one */
-  uint64_t sleeping_syncs;   /* of syncs: the device or event was set to sleep instead of spin */
-  uint64_t poll_waits, uncertain, failed, lifecycle; /* beside the count, never in it */
-  uint64_t captured;         /* blocking calls made while the stream was captured */
-  uint64_t launches;         /* kernel and graph launches */
-  uint64_t submissions;
-  uint64_t api_calls;        /* watched outermost calls, launches included */
-  uint64_t d2h_copies, host_functions;
-  uint64_t wait_ns;          /* inside the syncs' blocking calls */
-};
-
-void sc_counts_add(struct sc_counts *into, const struct sc_counts *from);
 
 /* A named fact of host, device or conditions. Order is kept. */
 enum sc_field_kind { SC_FIELD_TEXT, SC_FIELD_NUMBER, SC_FIELD_BOOL, SC_FIELD_NULL };

@@ -10,11 +10,11 @@
 void sc_scope_settle(struct sc_analysis_thread *t)
 {
   /* Remember where the sync was, should another call still join it. */
-  if (t->follow != FOLLOW_NONE && t->where_count == 0) {
-    t->where[t->where_count++] = t->node;
-    for (size_t i = 0; i < t->span_count && t->where_count < WHERE_MAX; ++i) {
+  if (t->counter.follow != SC_FOLLOW_NONE && t->counter.where_count == 0) {
+    t->where[t->counter.where_count++] = t->node;
+    for (size_t i = 0; i < t->span_count && t->counter.where_count < WHERE_MAX; ++i) {
       if (t->spans[i].takes)
-        t->where[t->where_count++] = t->spans[i].node;
+        t->where[t->counter.where_count++] = t->spans[i].node;
     }
   }
   if (t->outside) {
@@ -30,6 +30,17 @@ void sc_scope_settle(struct sc_analysis_thread *t)
       sc_counts_add(&t->spans[i].node->self, &t->fresh);
   }
   t->fresh = (struct sc_counts){0};
+}
+
+void sc_scope_late(struct sc_analysis_thread *t, const struct sc_counts *late)
+{
+  if (t->outside) {
+    sc_counts_add(&t->fresh, late);
+    return;
+  }
+  sc_counts_add(&t->total, late);
+  for (size_t i = 0; i < t->counter.where_count; ++i)
+    sc_counts_add(&t->where[i]->self, late);
 }
 
 static uint64_t syncs_so_far(const struct sc_analysis_thread *t)
@@ -81,9 +92,9 @@ void sc_scope_cross(struct sc_analysis *a, struct sc_analysis_thread *t, uint64_
 {
   sc_scope_settle(t);
   set_window(a, t, now_ns);
-  t->follow = FOLLOW_NONE; /* nothing is concluded across the boundary */
-  t->where_count = 0;
-  t->poll.open = false;
+  t->counter.follow = SC_FOLLOW_NONE; /* nothing is concluded across the boundary */
+  t->counter.where_count = 0;
+  t->counter.poll.open = false;
   for (size_t i = 0; i < t->depth && !t->outside; ++i) {
     struct range *range = &t->stack[i];
     if (range->occurs && !range->counted) {

@@ -103,7 +103,7 @@ static const struct sc_node *scope_of(const struct sc_analysis_thread *t, uint32
 }
 
 void sc_sites_sync(struct sc_analysis_thread *t, enum sc_class cls, const struct sc_record_call *call,
-                   const struct sync_facts *facts)
+                   const struct sc_sync_facts *facts)
 {
   struct raw_site key = {.stack = t->analysis->stacks ? call->head.stack : 0,
                          .api = SC_CALL_API(call),
