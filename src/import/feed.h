@@ -30,6 +30,8 @@ uint32_t sc_feed_api(struct sc_feed *feed, const char *name);
 
 /* ---- processes and threads: indices, by any number that tells them apart in this trace -------------------------- */
 uint32_t sc_feed_process(struct sc_feed *feed, uint64_t key, uint64_t pid);
+/* For formats whose device work does not say whose it is: the pid, once it is known. */
+void sc_feed_process_pid(struct sc_feed *feed, uint32_t process, uint64_t pid);
 uint32_t sc_feed_thread(struct sc_feed *feed, uint32_t process, uint64_t key, uint32_t tid);
 void sc_feed_thread_name(struct sc_feed *feed, uint32_t thread, const char *name, size_t length);
 enum sc_feed_fact { SC_FEED_COMMAND, SC_FEED_HOST, SC_FEED_RANK, SC_FEED_LOCAL_RANK, SC_FEED_CWD, SC_FEED_FACTS };
@@ -86,6 +88,11 @@ uint32_t sc_feed_stack(struct sc_feed *feed, const uint32_t *python, size_t pyth
                        size_t native_count);
 /* A Python function that ran on this thread in this time: its frame is in the stack of every call inside it. */
 void sc_feed_ran(struct sc_feed *feed, uint32_t thread, uint32_t frame, uint64_t start_ns, uint64_t end_ns);
+/* An operator of the framework that ran on this thread in this time (aten::item, no file): likewise, as a native frame of
+ * every call inside it, whether Python frames are open or not. A stream synchronise whose stream the trace does not tell
+ * is on the stream of the thread's last copy, if that copy was made by the same innermost operator (PyTorch's blocking
+ * copies); sc_feed_totals says how many were. */
+void sc_feed_operator(struct sc_feed *feed, uint32_t thread, uint32_t frame, uint64_t start_ns, uint64_t end_ns);
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 /* Appends a process for each of the trace that had a call, in the order in which they were made known. path: the trace,
@@ -98,6 +105,10 @@ struct sc_feed_totals {
   uint64_t calls;           /* with an api, nested ones included */
   uint64_t ranges, frames;  /* frames: sc_feed_ran */
   uint64_t kernels, copies, memsets, syncs; /* works by kind */
+  uint64_t operators;
+  /* After sc_feed_finish: stream synchronises whose stream the trace does not tell: taken from their operator's copy, and
+   * left unknown; works of kind SYNC that no call asked for (made through an API that the trace leaves out). */
+  uint64_t streams_taken, streams_unknown, syncs_without_call;
 };
 struct sc_feed_totals sc_feed_totals(const struct sc_feed *feed);
 
