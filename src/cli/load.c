@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Traces, folders of them and sessions, as operands of a command, into findings. */
+#include "cli/load.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/folder.h"
+#include "trace/trace.h"
+
+static enum sc_status add_trace(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
+                                struct sc_error *err)
+{
+  struct sc_reader *reader = NULL;
+  enum sc_status status = sc_reader_open(path, &reader, err);
+  if (status == SC_OK)
+    status = sc_analysis_read(reader, how, findings, err);
+  sc_reader_close(reader);
+  return status;
+}
+
+static enum sc_status add_folder(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
+                                 struct sc_error *err)
+{
+  char **names;
+  size_t count;
+  enum sc_status status = folder_names(path, "*" SC_TRACE_SUFFIX, &names, &count, err);
+  if (status != SC_OK)
+    return status;
+  if (count == 0)
+    status = sc_error_set(err, SC_ERR_IO,
+                          "folder '%s' holds no trace (*" SC_TRACE_SUFFIX
+                          "): give the folder that --keep-traces or SYNCCOUNT_OUTPUT named",
+                          path);
+  for (size_t i = 0; status == SC_OK && i < count; ++i) {
+    char *file = sc_asprintf("%s/%s", path, names[i]);
+    status = file ? add_trace(file, how, findings, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    free(file);
+  }
+  folder_free_names(names, count);
+  return status;
+}
+
+/* The folder whose session an operand is or belongs to, as a new string; NULL if there is none. */
+static char *session_of(const char *operand)
+{
+  struct stat info;
+  char *folder = sc_strdup(operand);
+  if (!folder || stat(operand, &info) != 0)
+    goto none;
+  if (!S_ISDIR(info.st_mode)) {
+    char *slash = strrchr(folder, '/');
+    if (slash)
+      slash[slash == folder] = '\0';
+    else
+      strcpy(folder, "."); /* an operand is never empty here */
+  }
+  if (session_is_there(folder))
+    return folder;
+none:
+  free(folder);
+  return NULL;
+}
+
+static enum sc_status add_operand(const char *operand, const struct sc_analysis_options *how,
+                                  struct sc_findings *findings, struct sc_error *err)
+{
+  struct stat info;
+  if (stat(operand, &info) != 0)
+    return sc_error_set(err, SC_ERR_IO, "cannot read '%s': %s", operand, strerror(errno));
+  return S_ISDIR(info.st_mode) ? add_folder(operand, how, findings, err) : add_trace(operand, how, findings, err);
+}
+
+enum sc_status load_operands(char *const *operands, size_t count, const struct sc_analysis_options *how,
+                             struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+{
+  char *session = session_of(operands[0]);
+  bool one = session != NULL;
+  for (size_t i = 1; i < count && one; ++i) {
+    char *other = session_of(operands[i]);
+    one = other && strcmp(other, session) == 0;
+    free(other);
+  }
+  enum sc_status status = SC_OK;
+  if (one)
+    status = session_load(session, how, findings, outcome, err);
+  for (size_t i = 0; !one && status == SC_OK && i < count; ++i)
+    status = add_operand(operands[i], how, findings, err);
+  if (!one)
+    outcome->nothing = !session_measured(findings);
+  free(session);
+  return status;
+}
