@@ -93,6 +93,7 @@ struct sc_thread_findings {
   uint64_t tid, serial;
   char *name;
   uint64_t launches, syncs, poll_waits;
+  uint64_t d2h_copies, host_functions;
   double wait_us, wall_us;
 };
 

@@ -20,6 +20,8 @@ static bool emit_thread(const struct sc_analysis_thread *t, struct sc_process *p
   out->launches = t->total.launches;
   out->syncs = t->total.syncs;
   out->poll_waits = t->total.poll_waits;
+  out->d2h_copies = t->total.d2h_copies;
+  out->host_functions = t->total.host_functions;
   out->wait_us = (double)t->total.wait_ns / 1e3;
   out->wall_us = t->last_ns ? (double)(t->last_ns - t->first_ns) / 1e3 : NAN;
   return out->name || !t->name;

@@ -15,6 +15,8 @@ static json_t *thread_value(const struct sc_thread_findings *t, bool simulated, 
   sc_json_put(object, "syncs", sc_json_count(t->syncs), ok);
   sc_json_put(object, "wait_us", sc_json_us(simulated ? NAN : t->wait_us), ok);
   sc_json_put(object, "poll_waits", sc_json_count(t->poll_waits), ok);
+  sc_json_put(object, "d2h_copies", sc_json_count(t->d2h_copies), ok);
+  sc_json_put(object, "host_functions", sc_json_count(t->host_functions), ok);
   return object;
 }
 

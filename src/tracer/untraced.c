@@ -59,6 +59,11 @@ static bool cuda_was_used(void) {
 
 static bool find_reason(char *text, size_t size) {
   const char *injected = getenv("CUDA_INJECTION64_PATH");
+  if (injected == NULL && cuda_was_used()) { /* our constructor had set it */
+    (void)snprintf(text, size,
+                   "it removed CUDA_INJECTION64_PATH from its environment before it used CUDA; leave that variable alone");
+    return true;
+  }
   if (injected != NULL && strcmp(injected, own_path) != 0 && cuda_was_used()) {
     (void)snprintf(text, size,
                    "CUDA_INJECTION64_PATH=%.400s gives CUDA's injection to another library; unset it, or run without that "

@@ -174,6 +174,8 @@ static const struct key process_keys[] = {
     {"processes.[].threads.[].syncs", "I"},
     {"processes.[].threads.[].wait_us", "R"},
     {"processes.[].threads.[].poll_waits", "I"},
+    {"processes.[].threads.[].d2h_copies", "I"},
+    {"processes.[].threads.[].host_functions", "I"},
     {"processes.[].ranges.[].path", "S"},
     {"processes.[].ranges.[].name", "S"},
     {"processes.[].ranges.[].domain", "S"},
