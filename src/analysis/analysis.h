@@ -43,6 +43,17 @@ bool sc_analysis_thread_name(struct sc_analysis_thread *thread, const char *name
 bool sc_analysis_api(struct sc_analysis *analysis, uint32_t id, enum sc_op op, const char *name);
 bool sc_analysis_string(struct sc_analysis *analysis, uint32_t id, const char *text, size_t length);
 
+/* What the stack ids in records (head.stack) stand for, asked when the process is finished. Each function says false for
+ * an id that it does not know. Source and context must outlive the analysis; without them stacks are not looked at. */
+struct sc_stack_source {
+  bool (*stack)(const void *context, uint32_t id, struct sc_stack *out);
+  bool (*frame)(const void *context, uint32_t id, struct sc_stack_frame *out);
+  bool (*module)(const void *context, uint32_t id, struct sc_module *out); /* NULL where native frames are named */
+  /* Native frames that the trace names, by their offset. NULL: they are addresses in modules. */
+  bool (*native)(const void *context, uint64_t offset, struct sc_stack_frame *out);
+};
+void sc_analysis_stacks(struct sc_analysis *analysis, const struct sc_stack_source *source, const void *context);
+
 /* One whole record of a thread: CALL, RANGE_PUSH, _POP, _START, _END, THREAD, NOTE; other kinds are ignored. Launches
  * may be counted in head.launches and head.submissions of the next record, as the tracer does, or be CALLs with op
  * SC_OP_LAUNCH. Polls may be merged, as in traces, or come one query a record. Failure (out of memory) is kept until
@@ -52,6 +63,11 @@ void sc_analysis_record(struct sc_analysis *analysis, struct sc_analysis_thread 
 /* What the thread submitted after its last record. */
 void sc_analysis_tail(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint32_t submissions,
                       uint32_t launches);
+/* Where device work is known. How many syncs the thread has had so far; and, directly after a record that made it one
+ * more, how long the device had nothing to run from the end of the work before that sync to the start of the next
+ * (0: it always had). Not called for a sync: not measured. */
+uint64_t sc_analysis_syncs(const struct sc_analysis_thread *thread);
+void sc_analysis_drain(struct sc_analysis_thread *thread, uint64_t gap_ns);
 /* Records of this thread are missing here: nothing is concluded across the gap (no merge, no poll wait, no idle). */
 void sc_analysis_gap(struct sc_analysis *analysis, struct sc_analysis_thread *thread);
 

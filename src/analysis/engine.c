@@ -78,6 +78,7 @@ void sc_analysis_free(struct sc_analysis *a)
     free(a->names[i]);
   free(a->names);
   sc_sites_free(&a->sites);
+  sc_hist_free(&a->drain);
   free(a->kinds);
   sc_spread_free(&a->steps);
   sc_tree_free(&a->tree);
@@ -176,7 +177,11 @@ bool sc_analysis_api(struct sc_analysis *a, uint32_t id, enum sc_op op, const ch
   return true;
 }
 
-void sc_analysis_stacks(struct sc_analysis *a, const struct sc_stack_source *source) { a->stacks = source; }
+void sc_analysis_stacks(struct sc_analysis *a, const struct sc_stack_source *source, const void *context)
+{
+  a->stacks = source;
+  a->stack_context = context;
+}
 
 bool sc_analysis_string(struct sc_analysis *a, uint32_t id, const char *text, size_t length)
 {
@@ -284,4 +289,18 @@ void sc_analysis_gap(struct sc_analysis *a, struct sc_analysis_thread *t)
 {
   (void)a;
   sc_counter_gap(&t->counter);
+}
+
+uint64_t sc_analysis_syncs(const struct sc_analysis_thread *t) { return t->total.syncs + t->fresh.syncs; }
+
+void sc_analysis_drain(struct sc_analysis_thread *t, uint64_t gap_ns)
+{
+  if (t->outside)
+    return;
+  t->analysis->drain_ns += gap_ns;
+  sc_hist_add(&t->analysis->drain, gap_ns);
+  if (!t->site_open) /* memory was out */
+    return;
+  t->site->drain_ns += gap_ns;
+  sc_hist_add(&t->site->drain, gap_ns);
 }

@@ -38,6 +38,8 @@ struct raw_site { /* syncs of the same stack, call, class and memory; without a 
   const struct sc_node *node;           /* the innermost range that holds all of them */
   uint64_t count, bytes, read_backs, uploads, idle, merged, in_steps, wait_ns;
   struct sc_hist wait;
+  uint64_t drain_ns;
+  struct sc_hist drain; /* empty: not measured */
 };
 
 struct sc_sites {
@@ -90,6 +92,9 @@ struct sc_analysis {
   struct sc_call_kind *kinds; /* [65536] */
   struct sc_sites sites;
   const struct sc_stack_source *stacks; /* NULL: none */
+  const void *stack_context;
+  uint64_t drain_ns;
+  struct sc_hist drain; /* of all syncs; empty: not measured */
   char **names;            /* [65536] of importers' calls, or NULL */
   bool late;               /* recording began after CUDA had been used */
   sc_api_of *api_of;

@@ -131,6 +131,7 @@ struct sc_site {
   uint64_t count, bytes; /* bytes: of the copies of one sync, the most there were */
   uint64_t read_backs, blocking_uploads, idle_syncs, merged; /* of count; merged: with the stream synchronise after it */
   double per_step, wait_p50_us, wait_total_us;
+  double drain_gap_p50_us, drain_gap_total_us; /* NaN: not measured (a trace without device work) */
   struct sc_frame *python, *native; /* innermost first */
   size_t python_count, native_count;
 };
@@ -148,6 +149,8 @@ struct sc_process {
   double start_cost_us; /* tracer's own time at start and between chunks; NaN: not known */
   double call_cost_us, launch_cost_us; /* tracer's own time for one recorded call and one launch, measured at its end; NaN */
   uint64_t lost_records, lost_chunks; /* of this process; counts are too low when not 0 */
+  double drain_gap_p50_us, drain_gap_total_us; /* device time with nothing to run around syncs; NaN: not measured */
+  uint64_t drain_gaps;                         /* syncs that they were measured for */
   struct sc_counts counts;
   struct sc_thread_findings *threads; size_t thread_count, thread_cap;
   struct sc_range_findings *ranges;   size_t range_count, range_cap; /* depth-first, parents first */

@@ -201,6 +201,11 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
     process->step_max = a->steps.max;
     process->step_median = sc_spread_median(&a->steps);
   }
+  if (a->drain.count) {
+    process->drain_gap_total_us = (double)a->drain_ns / 1e3;
+    process->drain_gap_p50_us = sc_hist_quantile(&a->drain, 0.5) / 1e3;
+    process->drain_gaps = a->drain.count;
+  }
   ok = ok && sc_sites_finish(a, process);
   ok = ok && warn_counts(a, &process->counts, label, findings);
   if (!ok || a->failed)

@@ -88,13 +88,6 @@ struct sc_window {
 void sc_analysis_within(struct sc_analysis *analysis, const struct sc_window *windows, size_t count);
 /* When a range that ends the warm-up first opened, on whatever thread. */
 void sc_analysis_from(struct sc_analysis *analysis, uint64_t from_ns);
-/* What the stack ids in records stand for. Without it stacks are not looked at. Must outlive the engine. */
-struct sc_stack_source {
-  bool (*stack)(const void *context, uint32_t id, struct sc_stack *out);
-  bool (*frame)(const void *context, uint32_t id, struct sc_stack_frame *out);
-  bool (*module)(const void *context, uint32_t id, struct sc_module *out);
-};
-void sc_analysis_stacks(struct sc_analysis *analysis, const struct sc_stack_source *source);
 /* Many records at once: the loop that has to be fast. Stops at a malformed one. */
 void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const unsigned char *bytes,
                          size_t size);

@@ -313,7 +313,7 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
     status = SC_ERR_NOMEM;
     goto cleanup;
   }
-  sc_analysis_stacks(analysis, &stacks);
+  sc_analysis_stacks(analysis, &stacks, reader);
   if (options && options->from)
     sc_analysis_from(analysis, scan.from_ns);
   if (options && options->capture_range)

@@ -36,8 +36,10 @@ static bool allocate(struct sc_sites *sites)
 
 void sc_sites_free(struct sc_sites *sites)
 {
-  for (size_t i = 0; i < sites->count; ++i)
+  for (size_t i = 0; i < sites->count; ++i) {
     sc_hist_free(&sites->sites[i].wait);
+    sc_hist_free(&sites->sites[i].drain);
+  }
   free(sites->sites);
   free(sites->slots);
   *sites = (struct sc_sites){0};

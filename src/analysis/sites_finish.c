@@ -12,8 +12,8 @@
 struct built {
   struct sc_site site;
   const struct sc_node *node;
-  uint64_t key, in_steps, wait_ns;
-  struct sc_hist wait;
+  uint64_t key, in_steps, wait_ns, drain_ns;
+  struct sc_hist wait, drain;
 };
 
 struct builder {
@@ -48,7 +48,7 @@ static bool add_python(const struct builder *b, const struct sc_stack *stack, st
     return false;
   for (size_t i = 0; i < stack->python_count; ++i) {
     struct sc_stack_frame frame;
-    if (!b->analysis->stacks->frame(b->analysis->context, stack->python[i], &frame))
+    if (!b->analysis->stacks->frame(b->analysis->stack_context, stack->python[i], &frame))
       continue; /* its definition was lost */
     struct sc_frame *out = &site->python[site->python_count++];
     out->file = sc_strdup(frame.file);
@@ -78,7 +78,7 @@ static bool module_index(struct builder *b, uint32_t id, size_t *index)
 {
   struct sc_module module;
   *index = SIZE_MAX;
-  if (id >= MODULE_IDS || !b->analysis->stacks->module(b->analysis->context, id, &module))
+  if (id >= MODULE_IDS || !b->analysis->stacks->module(b->analysis->stack_context, id, &module))
     return true;
   if (!b->modules[id]) {
     struct sc_process *p = b->process;
@@ -111,12 +111,34 @@ static bool is_of_cuda(const char *path)
   return false;
 }
 
+/* Frames that the trace itself names. */
+static bool add_named(const struct builder *b, const struct sc_stack *stack, struct sc_site *site)
+{
+  for (size_t i = 0; i < stack->native_count; ++i) {
+    struct sc_stack_frame frame;
+    if (!b->analysis->stacks->native(b->analysis->stack_context, stack->native[i].offset, &frame))
+      continue;
+    if (frame.file && site->native_count == 0 && is_of_cuda(frame.file))
+      continue;
+    struct sc_frame *out = &site->native[site->native_count++];
+    out->file = sc_strdup(frame.file);
+    out->function = sc_strdup(frame.function ? frame.function : "?");
+    out->line = frame.line;
+    out->module = SIZE_MAX;
+    if ((frame.file && !out->file) || !out->function)
+      return false;
+  }
+  return true;
+}
+
 /* CUDA's own frames, which every stack begins with, tell nothing and are left out. */
 static bool add_native(struct builder *b, const struct sc_stack *stack, struct sc_site *site)
 {
   site->native = sc_calloc_array(stack->native_count, sizeof *site->native);
   if (!site->native)
     return false;
+  if (b->analysis->stacks->native)
+    return add_named(b, stack, site);
   for (size_t i = 0; i < stack->native_count; ++i) {
     const struct sc_stack_address *address = &stack->native[i];
     size_t module;
@@ -198,6 +220,8 @@ static uint64_t key_of(const struct builder *b, const struct built *built)
     size_t module = site->native[i].module;
     hash = hash_text(hash, module == SIZE_MAX ? NULL : b->process->modules[module].path);
     hash = hash_number(hash, site->native[i].offset);
+    if (module == SIZE_MAX)
+      hash = hash_text(hash_text(hash, site->native[i].file), site->native[i].function);
   }
   return site->native_count ? hash : hash_text(hash, site->range);
 }
@@ -219,19 +243,24 @@ static bool build(struct builder *b, struct raw_site *raw)
                            .merged = raw->merged,
                            .per_step = NAN,
                            .wait_p50_us = NAN,
-                           .wait_total_us = NAN};
+                           .wait_total_us = NAN,
+                           .drain_gap_total_us = NAN,
+                           .drain_gap_p50_us = NAN};
   out->node = raw->node;
   out->in_steps = raw->in_steps;
   out->wait_ns = raw->wait_ns;
   out->wait = raw->wait;
   raw->wait = (struct sc_hist){0};
+  out->drain_ns = raw->drain_ns;
+  out->drain = raw->drain;
+  raw->drain = (struct sc_hist){0};
   site->api = api_name(a, raw->api);
   site->memory = sc_strdup(memory);
   site->direction = sc_strdup(direction);
   site->range = path_of(raw->node);
   if (!site->api || !site->range || (memory && !site->memory) || (direction && !site->direction))
     return false;
-  if (raw->stack && a->stacks->stack(a->context, raw->stack, &stack)) {
+  if (raw->stack && a->stacks->stack(a->stack_context, raw->stack, &stack)) {
     if (stack.python_count && !add_python(b, &stack, site))
       return false;
     if (stack.native_count && !add_native(b, &stack, site))
@@ -265,6 +294,9 @@ static void take_in(struct built *into, struct built *from)
   into->node = sc_tree_common(into->node, from->node);
   sc_hist_merge(&into->wait, &from->wait);
   sc_hist_free(&from->wait);
+  into->drain_ns += from->drain_ns;
+  sc_hist_merge(&into->drain, &from->drain);
+  sc_hist_free(&from->drain);
   sc_site_free(&from->site);
   from->site = (struct sc_site){0};
 }
@@ -298,6 +330,10 @@ static bool emit(struct builder *b, struct built *built)
     site->wait_total_us = (double)built->wait_ns / 1e3;
     site->wait_p50_us = sc_hist_quantile(&built->wait, 0.5) / 1e3;
   }
+  if (built->drain.count) {
+    site->drain_gap_total_us = (double)built->drain_ns / 1e3;
+    site->drain_gap_p50_us = sc_hist_quantile(&built->drain, 0.5) / 1e3;
+  }
   if (p->has_steps && p->steps > p->warmup)
     site->per_step = (double)built->in_steps / (double)(p->steps - p->warmup);
   struct sc_site *out = sc_array_push(&p->sites, &p->site_count, &p->site_cap, sizeof *out);
@@ -326,6 +362,7 @@ bool sc_sites_finish(struct sc_analysis *a, struct sc_process *process)
   ok = ok && sc_sites_describe(process);
   for (size_t i = 0; b.built && i < b.count; ++i) {
     sc_hist_free(&b.built[i].wait);
+    sc_hist_free(&b.built[i].drain);
     sc_site_free(&b.built[i].site);
   }
   free(b.built);
