@@ -34,6 +34,8 @@ struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *opti
   a->context = context;
   a->warmup = options ? options->warmup : 0;
   a->from_ns = options && options->from ? UINT64_MAX : 0;
+  a->events = options && options->events ? sc_events_new() : NULL;
+  a->failed = options && options->events && !a->events;
   sc_tree_init(&a->tree, options, text_of ? text_of : own_text, text_of ? context : a);
   return a;
 }
@@ -79,6 +81,7 @@ void sc_analysis_free(struct sc_analysis *a)
   free(a->names);
   sc_sites_free(&a->sites);
   sc_hist_free(&a->drain);
+  sc_events_free(a->events);
   free(a->kinds);
   sc_spread_free(&a->steps);
   sc_tree_free(&a->tree);
@@ -115,7 +118,28 @@ static void on_sync(void *context, enum sc_class cls, const struct sc_record_cal
   sc_sites_sync(context, cls, call, facts);
 }
 
-static void on_join(void *context, uint64_t wait_ns) { sc_sites_join(context, wait_ns); }
+static void on_join(void *context, const struct sc_record_call *call) { sc_sites_join(context, call); }
+
+/* Copies are events of their own where events are kept. */
+static uint64_t on_copy(void *context, uint64_t flow, const struct sc_record_call *call)
+{
+  struct sc_analysis_thread *t = context;
+  struct sc_analysis *a = t->analysis;
+  if (!a->events || t->outside)
+    return 0;
+  if (flow == 0)
+    flow = ++a->flows;
+  sc_events_add(a->events, &(struct sc_event){.start_ns = call->start_ns,
+                                              .end_ns = call->start_ns + call->duration_ns,
+                                              .bytes = call->bytes,
+                                              .flow = flow,
+                                              .thread = t->index,
+                                              .what = UINT32_MAX,
+                                              .kind = SC_EVENT_COPY,
+                                              .direction = SC_DIRECTION_D2H,
+                                              .memory = SC_CALL_DST(call)});
+  return flow;
+}
 
 static void on_late(void *context, const struct sc_counts *late) { sc_scope_late(context, late); }
 
@@ -124,7 +148,7 @@ static void on_beside(void *context, enum sc_beside what, const struct sc_record
   sc_sites_beside(context, what == SC_BESIDE_POLL ? SC_SITE_POLL : SC_SITE_REFUSED, call);
 }
 
-static const struct sc_count_hooks hooks = {.sync = on_sync, .join = on_join, .late = on_late, .beside = on_beside};
+static const struct sc_count_hooks hooks = {.sync = on_sync, .join = on_join, .late = on_late, .copy = on_copy, .beside = on_beside};
 
 struct sc_analysis_thread *sc_analysis_thread(struct sc_analysis *a, uint64_t serial, uint32_t tid)
 {
@@ -148,7 +172,7 @@ struct sc_analysis_thread *sc_analysis_thread(struct sc_analysis *a, uint64_t se
   *serial_slot(a->by_serial, a->by_serial_count, serial) = t;
   *a->last = t;
   a->last = &t->next;
-  ++a->thread_count;
+  t->index = (uint32_t)a->thread_count++;
   return t;
 }
 

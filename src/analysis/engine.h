@@ -19,13 +19,14 @@ struct range {            /* an open push range of a thread */
   struct sc_node *origin; /* where its occurrence is counted: another node once a range below it was popped first */
   uint32_t domain, name;
   uint64_t syncs; /* of the thread when it was opened */
+  uint64_t start_ns;
   bool occurs;    /* not so: gathered inside what was gathered already */
   bool counted;   /* its occurrence was: not so while nothing is counted (outside the windows) */
 };
 
 struct span { /* an open start/end range of a thread */
   struct sc_node *node;
-  uint64_t handle, syncs;
+  uint64_t handle, syncs, start_ns;
   uint64_t end_ns; /* its end was seen earlier in the file (on another thread); UINT64_MAX: not yet */
   bool takes;      /* the calls: one of the thread's open spans of a node does, so that each call counts once */
   bool counted;
@@ -54,6 +55,8 @@ struct sc_sites {
 struct sc_analysis_thread {
   struct sc_analysis *analysis;
   struct raw_site *site; /* of the thread's last sync, */
+  struct sc_event event; /* that sync's, if events are kept */
+  uint32_t index;        /* of the thread, in the order of their coming */
   bool site_open;        /* its wait is not in the site yet: another call may join it */
   uint64_t site_wait_ns;
   uint64_t serial;
@@ -91,6 +94,8 @@ struct sc_analysis {
   struct sc_tree tree;
   struct sc_call_kind *kinds; /* [65536] */
   struct sc_sites sites;
+  struct sc_events *events; /* NULL: not asked for */
+  uint64_t flows;           /* given out */
   const struct sc_stack_source *stacks; /* NULL: none */
   const void *stack_context;
   uint64_t drain_ns;
@@ -141,11 +146,12 @@ void sc_scope_cross(struct sc_analysis *analysis, struct sc_analysis_thread *thr
 /* sites.c */
 void sc_sites_sync(struct sc_analysis_thread *thread, enum sc_class cls, const struct sc_record_call *call,
                    const struct sc_sync_facts *facts);
-void sc_sites_join(struct sc_analysis_thread *thread, uint64_t wait_ns); /* a call that is part of the last sync */
+void sc_sites_join(struct sc_analysis_thread *thread, const struct sc_record_call *call); /* a call that is part of the last sync */
 void sc_sites_beside(struct sc_analysis_thread *thread, enum sc_site_kind kind, const struct sc_record_call *call);
 void sc_sites_settle(struct sc_analysis_thread *thread); /* no call will join the last sync any more */
-/* Fills process->sites and modules; after the totals and steps are known. False: out of memory. */
-bool sc_sites_finish(struct sc_analysis *analysis, struct sc_process *process);
+/* Fills process->sites and modules; after the totals and steps are known. serial_of (may be NULL): becomes the serial of
+ * each raw site's site, the caller's to free, or stays as it is where there are none. False: out of memory. */
+bool sc_sites_finish(struct sc_analysis *analysis, struct sc_process *process, uint32_t **serial_of);
 void sc_sites_free(struct sc_sites *sites);
 
 #endif

@@ -97,6 +97,7 @@ void sc_site_free(struct sc_site *site)
 
 static void free_process(struct sc_process *process)
 {
+  sc_events_free(process->events);
   free(process->host);
   free(process->command);
   free(process->trace_path);

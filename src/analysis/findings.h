@@ -126,6 +126,7 @@ enum sc_site_kind {
 const char *sc_site_kind_name(enum sc_site_kind kind); /* "sync", "poll", "refused" */
 struct sc_site {
   enum sc_site_kind kind;
+  uint32_t serial; /* what events call it, whatever the order of the sites */
   char *id, *api, *pattern, *remedy, *range, *direction, *memory;
   enum sc_class cls;
   uint64_t count, bytes; /* bytes: of the copies of one sync, the most there were */
@@ -139,7 +140,28 @@ struct sc_site {
  * innermost one; without Python the innermost native one. NULL: there is none. */
 const struct sc_frame *sc_site_frame(const struct sc_site *site);
 
+/* ---- single events, for the formats that show each one ------------------------------------------------- */
+enum sc_event_kind {
+  SC_EVENT_SYNC,  /* what: index of its site */
+  SC_EVENT_POLL,  /* a poll wait; likewise */
+  SC_EVENT_COPY,  /* a device-to-host copy that nobody has waited for yet; what: nothing */
+  SC_EVENT_RANGE, /* what: index of its range */
+};
+struct sc_event {
+  uint64_t start_ns, end_ns; /* on the process's clock; end: of the last call that is part of it */
+  uint64_t wait_ns;          /* of syncs: inside the blocking calls */
+  uint64_t bytes;
+  uint64_t flow;   /* the same number on copies and on the sync that makes them visible; 0: none */
+  uint32_t thread; /* index in process->threads */
+  uint32_t what;
+  uint8_t kind, cls, direction, memory; /* enum sc_event_kind, sc_class, sc_direction, sc_memory */
+  bool read_back, unfinished;           /* unfinished: a range that was still open at the end */
+};
+struct sc_events; /* of one process; in memory, beyond some size in a temporary file */
+
 struct sc_process {
+  struct sc_events *events; /* NULL: not asked for (sc_analysis_options.events) */
+  int64_t clock_offset_ns;  /* of its clock to the time of day; 0: not known */
   char *cwd; /* where it was started; NULL if not known */
   char *host, *command, *trace_path, *rank, *local_rank;
   uint64_t pid;
@@ -183,6 +205,12 @@ struct sc_findings *sc_findings_new(void) SC_NODISCARD; /* NULL: out of memory *
 void sc_run_init(struct sc_run *run); /* zero, unmeasured numbers NaN, output_matches_masked -1 */
 void sc_findings_free(struct sc_findings *findings);     /* accepts NULL and half-built ones */
 bool sc_findings_warn(struct sc_findings *findings, const char *format, ...) SC_PRINTF(2, 3); /* equal texts once */
+/* Reads the events of a process from the first one: of each thread in the order in which they ended. False at the end,
+ * and when the temporary file cannot be read (sc_events_failed). */
+bool sc_process_events_rewind(const struct sc_process *process) SC_NODISCARD; /* false: out of memory, or failed */
+bool sc_process_events_next(const struct sc_process *process, struct sc_event *out) SC_NODISCARD;
+uint64_t sc_process_events_count(const struct sc_process *process); /* 0 without events */
+bool sc_process_events_failed(const struct sc_process *process);
 /* The end of a frame's file that stays the same on other machines: below the process's folder, or below the folder of
  * installed packages or of Python's own library; else all of it. */
 const char *sc_process_file(const struct sc_process *process, const char *file);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HIDDEN_NAMED 3 /* threads named in the notice of hidden waits */
@@ -173,10 +174,20 @@ static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *cou
   return ok;
 }
 
+/* Events leave the engine: they know indices of sites and ranges from now on. */
+static void hand_events_over(struct sc_analysis *a, uint32_t *serial_of, struct sc_process *process)
+{
+  sc_events_finish(a->events, serial_of, a->sites.count, a->tree.range_of, a->tree.count);
+  a->tree.range_of = NULL;
+  process->events = a->events;
+  a->events = NULL;
+}
+
 enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, struct sc_process *process,
                                   struct sc_findings *findings, struct sc_error *err)
 {
   uint64_t first = UINT64_MAX, last = 0;
+  uint32_t *serial_of = NULL;
   bool ok = !a->failed && !a->tree.failed; /* memory was out while records came in: nothing here can be trusted */
   if (!label)
     label = "";
@@ -192,6 +203,10 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
   }
   if (isnan(process->wall_us) && last > 0)
     process->wall_us = (double)(last - first) / 1e3;
+  if (ok && a->events)
+    ok = (a->tree.range_of = sc_calloc_array(a->tree.count + 1, sizeof *a->tree.range_of)) != NULL;
+  for (size_t i = 0; ok && a->tree.range_of && i < a->tree.count; ++i)
+    a->tree.range_of[i] = UINT32_MAX; /* of a node that was never seen open */
   ok = ok && sc_tree_finish(&a->tree, process);
   if (a->step_count) {
     process->has_steps = true;
@@ -206,7 +221,12 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
     process->drain_gap_p50_us = sc_hist_quantile(&a->drain, 0.5) / 1e3;
     process->drain_gaps = a->drain.count;
   }
-  ok = ok && sc_sites_finish(a, process);
+  ok = ok && sc_sites_finish(a, process, a->events ? &serial_of : NULL);
+  if (ok && a->events) {
+    hand_events_over(a, serial_of, process);
+    serial_of = NULL;
+  }
+  free(serial_of);
   ok = ok && warn_counts(a, &process->counts, label, findings);
   if (!ok || a->failed)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory while the findings of a process were put together");

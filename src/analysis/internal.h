@@ -37,6 +37,7 @@ struct sc_node { /* one range path of the process, whatever the thread */
   uint32_t depth;           /* root 0 */
   enum sc_level level;      /* only on the outermost range of that level on this path */
   bool spanning;            /* start/end */
+  uint32_t serial;          /* what events call it */
   bool starts;              /* its first occurrence ends the warm-up (options.from) */
   bool in_step;             /* it is of level step, or below one that is */
   uint64_t occurrences, unfinished;
@@ -61,6 +62,7 @@ struct sc_tree {
     struct sc_node *node;
   } * slots;
   size_t slot_count, slot_used;
+  uint32_t *range_of; /* [count]: index in the process's ranges by a node's serial; NULL: nobody asks */
   sc_text_of *text_of;
   const void *context;
   struct sc_analysis_options options; /* level rules and `from`; the rest is not looked at here */
@@ -93,5 +95,13 @@ void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread
                          size_t size);
 
 void sc_site_free(struct sc_site *site); /* what it points to */
+
+/* ---- events.c. Until sc_events_finish `what` is a raw site's index or a node's serial. ------------------------ */
+struct sc_events *sc_events_new(void) SC_NODISCARD; /* NULL: out of memory */
+void sc_events_free(struct sc_events *events);      /* accepts NULL */
+void sc_events_add(struct sc_events *events, const struct sc_event *event); /* a failure is kept */
+/* sites[raw site] is the serial of its site, ranges[node] the index of its range; both become the events'. */
+void sc_events_finish(struct sc_events *events, uint32_t *sites, size_t site_count, uint32_t *ranges,
+                      size_t range_count);
 
 #endif

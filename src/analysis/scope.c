@@ -69,6 +69,18 @@ static void close_occurrence(struct sc_analysis *a, struct sc_analysis_thread *t
     a->failed = true;
 }
 
+static void note_range(const struct sc_analysis_thread *t, const struct sc_node *node, uint64_t start_ns, uint64_t end_ns,
+                       bool unfinished)
+{
+  if (t->analysis->events)
+    sc_events_add(t->analysis->events, &(struct sc_event){.start_ns = start_ns,
+                                                          .end_ns = end_ns,
+                                                          .thread = t->index,
+                                                          .what = node->serial,
+                                                          .kind = SC_EVENT_RANGE,
+                                                          .unfinished = unfinished});
+}
+
 /* ---- windows: what is counted at all ---------------------------------------------------------- */
 
 static void set_window(const struct sc_analysis *a, struct sc_analysis_thread *t, uint64_t now_ns)
@@ -145,6 +157,7 @@ static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint
                                         .domain = domain,
                                         .name = name,
                                         .syncs = syncs_so_far(t),
+                                        .start_ns = now_ns,
                                         .occurs = occurs,
                                         .counted = counted};
   note_start(a, node, now_ns);
@@ -174,8 +187,10 @@ static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint3
     return;
   }
   struct range closed = t->stack[--i];
-  if (closed.counted)
+  if (closed.counted) {
     close_occurrence(a, t, closed.origin, syncs_so_far(t) - closed.syncs, now_ns);
+    note_range(t, closed.origin, closed.start_ns, now_ns, false);
+  }
   --t->depth;
   memmove(&t->stack[i], &t->stack[i + 1], (t->depth - i) * sizeof *t->stack);
   for (; i < t->depth; ++i) /* the ranges inside it go on, on a path without it */
@@ -207,8 +222,10 @@ static void close_span(struct sc_analysis *a, struct sc_analysis_thread *t, size
 {
   sc_scope_settle(t);
   struct span closed = t->spans[index];
-  if (closed.counted)
+  if (closed.counted) {
     close_occurrence(a, t, closed.node, syncs_so_far(t) - closed.syncs, now_ns);
+    note_range(t, closed.node, closed.start_ns, now_ns, false);
+  }
   t->spans[index] = t->spans[--t->span_count];
   struct span *heir = closed.takes ? span_of(t, closed.node) : NULL;
   if (heir)
@@ -253,7 +270,8 @@ static void start_span(struct sc_analysis *a, struct sc_analysis_thread *t, cons
   }
   uint64_t end_ns = take_early_end(a, record->handle);
   *span =
-      (struct span){.node = node, .handle = record->handle, .syncs = syncs_so_far(t), .end_ns = end_ns, .takes = takes};
+      (struct span){.node = node, .handle = record->handle, .syncs = syncs_so_far(t), .start_ns = record->time_ns,
+                    .end_ns = end_ns, .takes = takes};
   span->counted = !t->outside;
   note_start(a, node, record->time_ns);
   if (span->counted)
@@ -310,8 +328,10 @@ void sc_scope_range(struct sc_analysis *a, struct sc_analysis_thread *t, const s
   }
 }
 
-static void leave_open(struct sc_analysis *a, struct sc_node *node)
+static void leave_open(struct sc_analysis *a, const struct sc_analysis_thread *t, struct sc_node *node,
+                       uint64_t start_ns)
 {
+  note_range(t, node, start_ns, t->last_ns > start_ns ? t->last_ns : start_ns, true);
   ++node->unfinished;
   ++a->still_open;
 }
@@ -322,10 +342,10 @@ void sc_scope_finish(struct sc_analysis *a, struct sc_analysis_thread *t)
   sc_scope_expire(a, t, UINT64_MAX - 1); /* those whose end was seen */
   for (size_t i = 0; i < t->depth; ++i) {
     if (t->stack[i].counted)
-      leave_open(a, t->stack[i].origin);
+      leave_open(a, t, t->stack[i].origin, t->stack[i].start_ns);
   }
   for (size_t i = 0; i < t->span_count; ++i) {
     if (t->spans[i].counted)
-      leave_open(a, t->spans[i].node);
+      leave_open(a, t, t->spans[i].node, t->spans[i].start_ns);
   }
 }

@@ -90,10 +90,19 @@ static struct raw_site *site_of(struct sc_analysis_thread *t, const struct raw_s
   return site;
 }
 
+static uint32_t index_of(const struct sc_analysis *a, const struct raw_site *site)
+{
+  return (uint32_t)(site - a->sites.sites);
+}
+
 void sc_sites_settle(struct sc_analysis_thread *t)
 {
   if (!t->site_open)
     return;
+  if (t->analysis->events) {
+    t->event.wait_ns = t->site_wait_ns;
+    sc_events_add(t->analysis->events, &t->event);
+  }
   t->site_open = false;
   t->site->wait_ns += t->site_wait_ns;
   sc_hist_add(&t->site->wait, t->site_wait_ns);
@@ -128,13 +137,25 @@ void sc_sites_sync(struct sc_analysis_thread *t, enum sc_class cls, const struct
   t->site = site;
   t->site_open = true;
   t->site_wait_ns = call->duration_ns;
+  t->event = (struct sc_event){.start_ns = call->start_ns,
+                               .end_ns = call->start_ns + call->duration_ns,
+                               .bytes = facts->bytes,
+                               .flow = facts->flow,
+                               .thread = t->index,
+                               .what = index_of(t->analysis, site),
+                               .kind = SC_EVENT_SYNC,
+                               .cls = (uint8_t)cls,
+                               .direction = (uint8_t)facts->direction,
+                               .memory = facts->memory,
+                               .read_back = facts->read_back};
 }
 
-void sc_sites_join(struct sc_analysis_thread *t, uint64_t wait_ns)
+void sc_sites_join(struct sc_analysis_thread *t, const struct sc_record_call *call)
 {
   if (!t->site_open)
     return;
-  t->site_wait_ns += wait_ns;
+  t->site_wait_ns += call->duration_ns;
+  t->event.end_ns = call->start_ns + call->duration_ns;
   ++t->site->merged;
 }
 
@@ -154,5 +175,12 @@ void sc_sites_beside(struct sc_analysis_thread *t, enum sc_site_kind kind, const
   if (kind == SC_SITE_POLL) {
     site->wait_ns += call->duration_ns;
     sc_hist_add(&site->wait, call->duration_ns);
+    if (t->analysis->events)
+      sc_events_add(t->analysis->events, &(struct sc_event){.start_ns = call->start_ns,
+                                                            .end_ns = call->start_ns + call->duration_ns,
+                                                            .wait_ns = call->duration_ns,
+                                                            .thread = t->index,
+                                                            .what = index_of(t->analysis, site),
+                                                            .kind = SC_EVENT_POLL});
   }
 }

@@ -22,6 +22,7 @@ struct builder {
   uint32_t *modules; /* [MODULE_IDS]: index + 1 in process->modules */
   struct built *built;
   size_t count;
+  uint64_t *keys; /* by raw site */
 };
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
@@ -267,6 +268,7 @@ static bool build(struct builder *b, struct raw_site *raw)
       return false;
   }
   out->key = key_of(b, out);
+  b->keys[out - b->built] = out->key;
   return true;
 }
 
@@ -340,25 +342,44 @@ static bool emit(struct builder *b, struct built *built)
   if (!out)
     return false;
   *out = *site;
+  out->serial = (uint32_t)(built - b->built);
   *site = (struct sc_site){0};
   return true;
 }
 
-bool sc_sites_finish(struct sc_analysis *a, struct sc_process *process)
+/* The serial of each raw site's site: the merged ones are sorted by key. NULL: out of memory. */
+static uint32_t *serials(const struct builder *b, size_t raw_count)
+{
+  uint32_t *out = sc_calloc_array(raw_count, sizeof *out);
+  for (size_t i = 0; out && i < raw_count; ++i) {
+    size_t low = 0, high = b->count;
+    while (high - low > 1) {
+      size_t middle = low + (high - low) / 2;
+      *(b->built[middle].key <= b->keys[i] ? &low : &high) = middle;
+    }
+    out[i] = (uint32_t)low;
+  }
+  return out;
+}
+
+bool sc_sites_finish(struct sc_analysis *a, struct sc_process *process, uint32_t **serial_of)
 {
   struct builder b = {.analysis = a, .process = process};
   bool ok = true;
   if (a->sites.count == 0)
     return true;
+  b.keys = sc_calloc_array(a->sites.count, sizeof *b.keys);
   b.modules = sc_calloc_array(MODULE_IDS, sizeof *b.modules);
   b.built = sc_calloc_array(a->sites.count, sizeof *b.built);
-  ok = b.modules && b.built;
+  ok = b.modules && b.built && b.keys;
   for (size_t i = 0; i < a->sites.count && ok; ++i)
     ok = build(&b, &a->sites.sites[i]);
   if (ok)
     merge_equal(&b);
   for (size_t i = 0; i < b.count && ok; ++i)
     ok = emit(&b, &b.built[i]);
+  if (ok && serial_of)
+    ok = (*serial_of = serials(&b, a->sites.count)) != NULL;
   ok = ok && sc_sites_describe(process);
   for (size_t i = 0; b.built && i < b.count; ++i) {
     sc_hist_free(&b.built[i].wait);
@@ -366,6 +387,7 @@ bool sc_sites_finish(struct sc_analysis *a, struct sc_process *process)
     sc_site_free(&b.built[i].site);
   }
   free(b.built);
+  free(b.keys);
   free(b.modules);
   return ok;
 }

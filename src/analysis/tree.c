@@ -27,6 +27,7 @@ void sc_tree_init(struct sc_tree *tree, const struct sc_analysis_options *option
 
 void sc_tree_free(struct sc_tree *tree)
 {
+  free(tree->range_of);
   struct sc_node *node = tree->root.first_child;
   while (node) { /* depth first without recursion: go down, free on the way up */
     if (node->first_child) {
@@ -188,7 +189,7 @@ static struct sc_node *add_node(struct sc_tree *tree, struct sc_node *parent, co
   else
     parent->first_child = node;
   parent->last_child = node;
-  ++tree->count;
+  node->serial = (uint32_t)tree->count++;
   return node;
 }
 
@@ -282,10 +283,12 @@ static bool is_unseen(const struct sc_node *node)
   return node->occurrences == 0 && node->total.api_calls == 0 && node->total.submissions == 0;
 }
 
-static bool emit(const struct sc_node *node, const char *prefix, struct sc_process *process)
+static bool emit(const struct sc_tree *tree, const struct sc_node *node, const char *prefix, struct sc_process *process)
 {
   if (is_unseen(node)) /* neither was what is below it */
     return true;
+  if (tree->range_of)
+    tree->range_of[node->serial] = (uint32_t)process->range_count;
   struct sc_range_findings *range =
       sc_array_push(&process->ranges, &process->range_count, &process->range_cap, sizeof *range);
   if (!range)
@@ -309,7 +312,7 @@ static bool emit(const struct sc_node *node, const char *prefix, struct sc_proce
   char *path = sc_strdup(range->path); /* the array may move while the children are added */
   bool ok = path != NULL;
   for (const struct sc_node *child = node->first_child; child && ok; child = child->next)
-    ok = emit(child, path, process);
+    ok = emit(tree, child, path, process);
   free(path);
   return ok;
 }
@@ -329,7 +332,7 @@ bool sc_tree_finish(struct sc_tree *tree, struct sc_process *process)
 {
   add_up(&tree->root);
   for (const struct sc_node *child = tree->root.first_child; child; child = child->next) {
-    if (!emit(child, "", process))
+    if (!emit(tree, child, "", process))
       return false;
   }
   return !tree->failed;

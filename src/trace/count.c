@@ -91,12 +91,15 @@ static void add_copy(struct sc_counter *c, struct sc_count_stream stream, const 
   size_t i = 0;
   while (i < c->copy_count && !same_stream(c->copies[i].stream, stream))
     ++i;
-  if (i < c->copy_count)
+  if (i < c->copy_count) {
     copy.bytes += c->copies[i].bytes;
-  else if (i == SC_COUNT_COPIES)
+    copy.flow = c->copies[i].flow;
+  } else if (i == SC_COUNT_COPIES)
     i = 0; /* the oldest gives way */
   if (i < c->copy_count)
     drop_copy(c, i);
+  if (c->hooks && c->hooks->copy)
+    copy.flow = c->hooks->copy(c->context, copy.flow, call);
   c->copies[c->copy_count++] = copy;
 }
 
@@ -105,6 +108,7 @@ static void is_read_back(struct sc_sync_facts *facts, const struct sc_count_copy
   facts->direction = SC_DIRECTION_D2H;
   facts->memory = copy->memory;
   facts->bytes += copy->bytes;
+  facts->flow = copy->flow;
 }
 
 /* Takes the copies on this stream out of those nobody has waited for: the sync is their read-back. */
@@ -172,7 +176,7 @@ static void sync_stream(struct sc_counter *c, const struct sc_record_call *call,
   if (follows && c->follow == SC_FOLLOW_MERGES) {
     add_late(c, &(struct sc_counts){.wait_ns = call->duration_ns});
     if (c->hooks != NULL)
-      c->hooks->join(c->context, call->duration_ns);
+      c->hooks->join(c->context, call);
     c->follow = SC_FOLLOW_NONE;
     c->where_count = 0;
     return;

@@ -25,7 +25,7 @@ struct sc_count_stream { /* two default streams of different devices have the sa
 
 struct sc_count_copy { /* a device-to-host copy, or several on one stream */
   struct sc_count_stream stream;
-  uint64_t bytes;
+  uint64_t bytes, flow; /* flow: the hooks' number */
   uint8_t memory; /* enum sc_memory of the host's side */
 };
 
@@ -33,7 +33,7 @@ struct sc_count_copy { /* a device-to-host copy, or several on one stream */
 struct sc_sync_facts {
   unsigned direction;
   uint8_t memory;
-  uint64_t bytes;
+  uint64_t bytes, flow; /* flow: of the copies that it makes visible; 0: none */
   bool read_back, upload, idle;
 };
 
@@ -44,8 +44,11 @@ enum sc_beside { /* what is told of beside syncs */
 
 struct sc_count_hooks { /* for who wants to know more than numbers */
   void (*sync)(void *context, enum sc_class cls, const struct sc_record_call *call, const struct sc_sync_facts *facts);
-  void (*join)(void *context, uint64_t wait_ns); /* a call that is part of the last sync */
+  void (*join)(void *context, const struct sc_record_call *call); /* a call that is part of the last sync */
   void (*late)(void *context, const struct sc_counts *late); /* belongs where the call that is followed was counted */
+  /* A device-to-host copy that did not block. flow: the number of the copies before it that nobody has waited for on that
+   * stream, 0 if none. Returns the number that the sync which makes them visible is told; NULL: there are no numbers. */
+  uint64_t (*copy)(void *context, uint64_t flow, const struct sc_record_call *call);
   void (*beside)(void *context, enum sc_beside what, const struct sc_record_call *call);
 };
 
