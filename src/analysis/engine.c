@@ -250,6 +250,8 @@ static void on_call(struct sc_analysis *a, struct sc_analysis_thread *t, const s
   if (call->start_ns + call->duration_ns > t->last_ns)
     t->last_ns = call->start_ns + call->duration_ns;
   sc_counter_call(&t->counter, call, kind_of(a, SC_CALL_API(call)));
+  if (__builtin_expect(call->start_ns + call->duration_ns >= t->boundary_ns, 0)) /* what is submitted next is beyond it */
+    sc_scope_cross(a, t, call->start_ns + call->duration_ns);
 }
 
 static void on_text(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_text *record)

@@ -174,6 +174,9 @@ struct sc_process {
   double drain_gap_p50_us, drain_gap_total_us; /* device time with nothing to run around syncs; NaN: not measured */
   uint64_t drain_gaps;                         /* syncs that they were measured for */
   struct sc_counts counts;
+  struct sc_counts without_detail; /* of counts: calls that had no room for a record. They are in no thread, range, step or
+                                      site; lost_records is then not 0, and counts are right all the same */
+  bool counts_short; /* calls are missing in counts: lost, or not to be read */
   struct sc_thread_findings *threads; size_t thread_count, thread_cap;
   struct sc_range_findings *ranges;   size_t range_count, range_cap; /* depth-first, parents first */
   struct sc_site *sites;              size_t site_count, site_cap; /* costliest first */

@@ -65,6 +65,17 @@ static bool describe(const struct sc_reader *reader, struct sc_process *process)
 
 /* What the trace lacks. `gaps` is what batches say, which knows damage, losses while recording, and chunks that are
  * simply not there (a hole in a copied file): what the first two do not explain is the third. */
+/* Records had no room, and what they would have said was counted instead. */
+static bool warn_without_detail(const struct sc_process *process, uint64_t records, bool full, const char *label,
+                                struct sc_findings *f)
+{
+  return sc_findings_warn(f,
+                          "%s%" PRIu64 " records found no room%s. The totals are complete; %" PRIu64 " of %" PRIu64
+                          " syncs have no details: threads, ranges, steps and sites end where the room did.",
+                          label, records, full ? " (the disk was full or the trace reached its limit)" : "",
+                          process->without_detail.syncs, process->counts.syncs);
+}
+
 static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *label, struct sc_process *process,
                        struct sc_findings *f)
 {
@@ -78,11 +89,17 @@ static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *labe
   f->lost_records += process->lost_records;
   f->lost_chunks += process->lost_chunks;
   bool ok = true;
-  if (records || live->lost_chunks)
+  /* Gaps that the file does not own up to are holes in it. */
+  bool counted = sc_reader_beyond(reader) && live->uncounted == 0 && records == live->lost_records;
+  process->counts_short = (!counted && (records || live->lost_chunks || live->full)) || damage.chunks ||
+                          damage.records || damage.truncated;
+  if (counted && (records || live->lost_chunks))
+    ok &= warn_without_detail(process, records, live->full != 0, label, f);
+  else if (records || live->lost_chunks)
     ok &= sc_findings_warn(f, "%s%" PRIu64 " records and %" PRIu64 " chunks were lost%s. Counts are too low.", label,
                            records, live->lost_chunks,
                            live->full ? " (the disk was full or the trace reached its limit)" : "");
-  else if (live->full)
+  else if (live->full && !counted)
     ok &= sc_findings_warn(
         f, "%srecording stopped early: the disk was full or the trace reached its limit. Counts are too low.", label);
   if (damage.chunks || damage.records || damage.truncated)
@@ -149,6 +166,7 @@ struct scan {
   size_t mark_count, mark_cap;
   struct sc_window *windows;
   size_t window_count, window_cap;
+  bool marks_missing; /* more starts and stops had no room than could be told */
   uint64_t from_ns; /* UINT64_MAX: no such range */
 };
 
@@ -209,6 +227,21 @@ static bool make_windows(struct scan *scan)
   return true;
 }
 
+/* Starts and stops that had no room for a record. */
+static bool scan_beyond(const struct sc_reader *reader, struct scan *scan)
+{
+  const struct sc_trace_beyond *beyond = sc_reader_beyond(reader);
+  size_t count = beyond == NULL ? 0 : beyond->marks < SC_BEYOND_MARKS ? (size_t)beyond->marks : SC_BEYOND_MARKS;
+  scan->marks_missing = beyond && beyond->marks > count;
+  for (size_t i = 0; i < count; ++i) {
+    struct mark *mark = sc_array_push(&scan->marks, &scan->mark_count, &scan->mark_cap, sizeof *mark);
+    if (!mark)
+      return false;
+    *mark = (struct mark){.time_ns = beyond->mark[i] / 2, .starts = beyond->mark[i] % 2};
+  }
+  return true;
+}
+
 static enum sc_status scan_trace(const struct sc_reader *whole, const struct sc_analysis_options *options,
                                  struct scan *scan, struct sc_error *err)
 {
@@ -228,7 +261,7 @@ static enum sc_status scan_trace(const struct sc_reader *whole, const struct sc_
     }
   }
   sc_reader_close(reader);
-  if (status == SC_OK && (!ok || !make_windows(scan)))
+  if (status == SC_OK && (!ok || (options->capture_range && !scan_beyond(whole, scan)) || !make_windows(scan)))
     status = sc_error_set(err, SC_ERR_NOMEM, "out of memory while %s was read", sc_reader_path(whole));
   return status;
 }
@@ -250,6 +283,12 @@ static double window_time_us(const struct scan *scan, const struct sc_trace_live
 static bool describe_capture(const struct sc_reader *reader, const struct scan *scan, const char *label,
                              struct sc_process *process, struct sc_findings *f)
 {
+  if (scan->marks_missing &&
+      !sc_findings_warn(f,
+                        "%scudaProfilerStart and Stop were called more often than could be told after the trace was full: "
+                        "which of its last records lie between them is not certain.",
+                        label))
+    return false;
   if (scan->window_count) {
     process->wall_us = window_time_us(scan, sc_reader_live(reader), process->wall_us);
     return true;
@@ -262,6 +301,16 @@ static bool describe_capture(const struct sc_reader *reader, const struct scan *
 }
 
 static const struct sc_window no_window = {0};
+
+/* What the tracer counted without a record, of everything or of what lies in the windows. */
+static void add_beyond(const struct sc_reader *reader, bool within, struct sc_process *process)
+{
+  const struct sc_trace_beyond *beyond = sc_reader_beyond(reader);
+  if (!beyond)
+    return;
+  memcpy(&process->without_detail, within ? beyond->within : beyond->all, sizeof process->without_detail);
+  sc_counts_add(&process->counts, &process->without_detail);
+}
 
 /* ---- the whole ---------------------------------------------------------------------------------- */
 
@@ -328,11 +377,13 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
     goto cleanup;
   snprintf(label, sizeof label, "process %" PRIu32 ": ", sc_reader_header(reader)->pid);
   status = describe_process(reader, options, &scan, label, process, findings);
+  if (status == SC_OK) {
+    add_beyond(reader, options && options->capture_range, process);
+    status = sc_analysis_finish(analysis, label, process, findings, NULL);
+  }
   if (status == SC_OK &&
       (!add_losses(reader, gaps, label, process, findings) || !add_conditions(reader, process, label, findings)))
     status = SC_ERR_NOMEM;
-  if (status == SC_OK)
-    status = sc_analysis_finish(analysis, label, process, findings, NULL);
 cleanup:
   sc_analysis_free(analysis);
   free_scan(&scan);

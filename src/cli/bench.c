@@ -84,6 +84,18 @@ cleanup:
   return status;
 }
 
+/* Whether counts are too low. Runs are counted by their ranges, which every lost record may have been; of other
+ * programs the totals can be whole though details were lost. */
+static bool lost_counts(const struct sc_findings *findings)
+{
+  bool lost = findings->lost_records || findings->lost_chunks;
+  for (size_t i = 0; i < findings->process_count && findings->run_count == 0; ++i) {
+    if (findings->processes[i].counts_short)
+      return true;
+  }
+  return lost && findings->run_count;
+}
+
 int bench_verdict(const struct sc_findings *findings, const struct session_outcome *outcome)
 {
   int status = CLI_OK;
@@ -96,11 +108,10 @@ int bench_verdict(const struct sc_findings *findings, const struct session_outco
             outcome->unexpected == 1 ? "" : "s");
     status = CLI_FAILED;
   }
-  if (outcome->unverified || outcome->uncounted || outcome->skipped || findings->lost_records ||
-      findings->lost_chunks) {
+  const bool lost = lost_counts(findings);
+  if (outcome->unverified || outcome->uncounted || outcome->skipped || lost) {
     cli_say("not all of it could be measured (see the report): %zu not verified, %zu not counted, %zu skipped%s",
-            outcome->unverified, outcome->uncounted, outcome->skipped,
-            findings->lost_records || findings->lost_chunks ? ", records lost" : "");
+            outcome->unverified, outcome->uncounted, outcome->skipped, lost ? ", records lost" : "");
     status = CLI_UNMEASURED;
   }
   return status;

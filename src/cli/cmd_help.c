@@ -28,7 +28,7 @@ static const struct {
     {"SYNCCOUNT_API", "runtime,driver", "whose calls are counted: runtime, driver, or both"},
     {"SYNCCOUNT_FOLLOW", "1", "0: only the process that was started first is traced"},
     {"SYNCCOUNT_FIRST", "unset", "set by the tracer: the number of that process"},
-    {"SYNCCOUNT_MAX_TRACE", "no limit", "size at which a process stops recording: 64M"},
+    {"SYNCCOUNT_MAX_TRACE", "no limit", "size from which a process counts without details: 64M"},
     {"SYNCCOUNT_CUPTI", "searched for", "path of the libcupti to use"},
     {"SYNCCOUNT_PROBE", "beside synccount", "another program in the place of the MoE probe"},
     {"SYNCCOUNT_SYSROOT", "empty", "put in front of /proc, /sys and /dev, for tests"},

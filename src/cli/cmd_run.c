@@ -14,7 +14,7 @@ static const struct cli_option options[] = {
     {CLI_FOLLOW, 0, "follow", NULL, "trace the processes that the program starts (default)"},
     {CLI_NO_FOLLOW, 0, "no-follow", NULL, "trace only the process that was started"},
     {CLI_API, 0, "api", "LIST", "whose calls are counted: runtime, driver (default: both)"},
-    {CLI_MAX_TRACE, 0, "max-trace", "SIZE", "stop recording when a process' trace has this size: 64M"},
+    {CLI_MAX_TRACE, 0, "max-trace", "SIZE", "stop recording details when a process' trace has this size\n(64M), and go on counting"},
     {CLI_KEEP_TRACES, 0, "keep-traces", "DIR", "keep the traces in DIR, for 'synccount report DIR'"},
     {CLI_KEEP_GOING, 0, "keep-going", NULL, "exit with 0 where the program does, measured or not"},
     {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},

@@ -151,6 +151,7 @@ static json_t *syncs_value(const struct sc_process *p, bool simulated, bool *ok)
   json_t *object = json_object();
 
   sc_json_put(object, "total", sc_json_count(p->counts.syncs), ok);
+  sc_json_put(object, "without_detail", sc_json_count(p->without_detail.syncs), ok);
   sc_json_put_counts(object, &p->counts, ok);
   sc_json_put(object, "wait_us", sc_json_us(simulated ? NAN : (double)p->counts.wait_ns / 1000.0), ok);
   return object;

@@ -57,7 +57,20 @@ struct sc_trace_live { /* 256 bytes after the header: counters that change while
   uint64_t stack_ns;       /* the time that this took, outside every measured call, */
   uint64_t stack_walks;    /* and how many of them had to walk the native frames */
   uint64_t stacks_missing; /* blocking calls whose stack was wanted and could not be had in full */
-  uint64_t reserved[21];
+  uint64_t beyond_size;    /* of struct sc_trace_beyond behind these counters; 0: only what is recorded is counted */
+  uint64_t uncounted;      /* calls that are neither recorded nor counted there */
+  uint64_t reserved[19];
+};
+
+/* Behind the live counters, in the same slot: what the calls amount to that had no room for a record. They are counted
+ * by the rules that readers count records by (src/trace/count.h), of all threads together. No checksum. */
+#define SC_BEYOND_COUNTS 32
+#define SC_BEYOND_MARKS 128
+struct sc_trace_beyond {
+  uint64_t all[SC_BEYOND_COUNTS];    /* struct sc_counts, then 0 */
+  uint64_t within[SC_BEYOND_COUNTS]; /* of those, what was entered between profiler start and stop */
+  uint64_t marks; /* profiler starts and stops that had no room for a record; the first SC_BEYOND_MARKS are told: */
+  uint64_t mark[SC_BEYOND_MARKS]; /* 2 x time, + 1 for a start (when it had returned; a stop: when it was entered) */
 };
 
 enum sc_chunk_kind {
@@ -247,6 +260,9 @@ struct sc_record_stack { /* head, then this, then the native frames, then the id
 
 _Static_assert(sizeof(struct sc_trace_header) == 256, "header");
 _Static_assert(sizeof(struct sc_trace_live) == 256, "live");
+_Static_assert(sizeof(struct sc_trace_header) + sizeof(struct sc_trace_live) + sizeof(struct sc_trace_beyond) <=
+                 SC_TRACE_SLOT,
+               "slot 0");
 _Static_assert(sizeof(struct sc_trace_chunk) == 64, "chunk");
 _Static_assert(sizeof(struct sc_record_call) == 64, "call");
 _Static_assert(sizeof(struct sc_record_range) == 64, "range");

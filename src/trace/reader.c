@@ -78,6 +78,7 @@ struct sc_reader {
   size_t window_size, window_capacity;
   struct sc_trace_header header;
   struct sc_trace_live live;
+  struct sc_trace_beyond beyond;
   void *strings[STRING_PAGES]; /* pages of struct text */
   void *apis[API_PAGES];       /* pages of struct sc_api */
   void *stacks[STACK_PAGES];   /* pages of struct stack_item */
@@ -608,6 +609,17 @@ static bool header_sizes_ok(const struct sc_trace_header *header) {
          header->header_size <= slot - sizeof(struct sc_trace_live);
 }
 
+/* What lies behind the live counters, as far as this reader knows it and the file has it. */
+static void take_beyond(struct sc_reader *reader, const unsigned char *slot, size_t got) {
+  size_t offset = reader->header.header_size + sizeof reader->live, slot_size = reader->header.slot_size;
+
+  if (offset + sizeof reader->beyond > (got < slot_size ? got : slot_size) ||
+      reader->live.beyond_size < sizeof reader->beyond)
+    reader->live.beyond_size = 0;
+  else
+    memcpy(&reader->beyond, slot + offset, sizeof reader->beyond);
+}
+
 /* Magic, checksum, version: three different errors, so that a stranger, a damaged and a newer file are told apart. */
 static enum sc_status read_header(struct sc_reader *reader, struct sc_error *err) {
   struct sc_trace_header *header = &reader->header;
@@ -633,6 +645,7 @@ static enum sc_status read_header(struct sc_reader *reader, struct sc_error *err
   header->host[sizeof header->host - 1] = '\0';
   if (got - header->header_size >= sizeof reader->live)
     memcpy(&reader->live, at + header->header_size, sizeof reader->live);
+  take_beyond(reader, at, got);
   if (reader->size < header->slot_size)
     reader->damage.truncated = 1;
   reader->offset = header->slot_size;
@@ -885,6 +898,10 @@ const struct sc_record_head *sc_batch_next(const struct sc_batch *batch, size_t 
 /* ---- what was found ------------------------------------------------------------------------------ */
 
 const struct sc_trace_header *sc_reader_header(const struct sc_reader *reader) { return &reader->header; }
+const struct sc_trace_beyond *sc_reader_beyond(const struct sc_reader *reader) {
+  return reader->live.beyond_size ? &reader->beyond : NULL;
+}
+
 const struct sc_trace_live *sc_reader_live(const struct sc_reader *reader) { return &reader->live; }
 const char *sc_reader_path(const struct sc_reader *reader) { return reader->path; }
 void sc_reader_damage(const struct sc_reader *reader, struct sc_damage *out) { *out = reader->damage; }

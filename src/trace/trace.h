@@ -17,6 +17,7 @@ struct sc_writer_options {
   const char *path;      /* created O_EXCL; mode 0600 */
   uint32_t flags;        /* enum sc_trace_header_flag */
   uint64_t max_bytes;    /* 0: no limit of our own */
+  bool counts_beyond;    /* the caller counts in sc_writer_beyond what it cannot record: the file promises it */
 };
 /* The caller owns *out until sc_writer_close. Failure leaves no file behind. */
 enum sc_status sc_writer_open(const struct sc_writer_options *options, struct sc_writer **out, struct sc_error *err) SC_NODISCARD;
@@ -46,6 +47,10 @@ void sc_writer_frame(struct sc_writer_thread *thread, uint32_t id, uint32_t file
 void sc_writer_stack(struct sc_writer_thread *thread, uint32_t id, uint32_t flags, const uint32_t *python,
                      size_t python_count, const struct sc_stack_address *native, size_t native_count);
 struct sc_trace_live *sc_writer_live(struct sc_writer *writer);
+/* Where the caller counts what it cannot record, with atomic additions. */
+struct sc_trace_beyond *sc_writer_beyond(struct sc_writer *writer);
+/* The thread records nothing any more, room or not: what it loses from now on is without a gap. */
+void sc_writer_thread_stop(struct sc_writer_thread *thread);
 /* Clean end: sets end_mono_ns, closes the chunks that the calling thread registered, and stops all others: their next
  * record is a counted loss. Threads may still run, as they do at exit: their chunks stay open, which readers take as well,
  * and nothing that they could still touch is unmapped. */
@@ -68,6 +73,8 @@ void sc_reader_close(struct sc_reader *reader);
 
 const struct sc_trace_header *sc_reader_header(const struct sc_reader *reader);
 const struct sc_trace_live *sc_reader_live(const struct sc_reader *reader);
+/* What was counted without a record; NULL if nothing was, or could not be (older writers). */
+const struct sc_trace_beyond *sc_reader_beyond(const struct sc_reader *reader);
 const char *sc_reader_path(const struct sc_reader *reader);
 
 /* One chunk's records at a time; a thread's chunks in the order it wrote them, threads in no order. STRING, API and META

@@ -54,7 +54,9 @@ struct sc_writer {
   bool full; /* relaxed atomic: recording has stopped for want of room */
   struct sc_writer_thread *threads, *free_threads;
   struct sc_trace_live *live; /* in the mapped slot 0; &forgotten once abandoned */
+  struct sc_trace_beyond *beyond; /* behind it; likewise */
   struct sc_trace_live forgotten;
+  struct sc_trace_beyond forgotten_beyond;
   char path[PATH_BYTES]; /* absolute */
 };
 
@@ -457,6 +459,12 @@ void sc_writer_thread_end(struct sc_writer_thread *thread) {
   quiet_end(&quiet);
 }
 
+void sc_writer_thread_stop(struct sc_writer_thread *thread) {
+  __atomic_store_n(&thread->limit, NULL, __ATOMIC_RELAXED);
+  thread->last = NULL;
+  thread->retry = UINT64_MAX;
+}
+
 /* ---- records ------------------------------------------------------------------------------------ */
 
 void *sc_writer_reserve(struct sc_writer_thread *thread, uint32_t units) {
@@ -469,7 +477,9 @@ struct sc_record_call *sc_writer_last_call(struct sc_writer_thread *thread) {
   return sc_writer_last_call_inline(thread);
 }
 
-void sc_writer_submission(struct sc_writer_thread *thread, bool launch) { sc_writer_submission_inline(thread, launch); }
+void sc_writer_submission(struct sc_writer_thread *thread, bool launch) {
+  (void)sc_writer_submission_inline(thread, launch);
+}
 
 /* Reserves a zeroed record of `fixed` bytes with `length` bytes of text from `text_offset` on. */
 static void *reserve_text(struct sc_writer_thread *thread, enum sc_record_kind kind, size_t text_offset,
@@ -609,6 +619,8 @@ void sc_writer_stack(struct sc_writer_thread *thread, uint32_t id, uint32_t flag
 
 struct sc_trace_live *sc_writer_live(struct sc_writer *writer) { return writer->live; }
 
+struct sc_trace_beyond *sc_writer_beyond(struct sc_writer *writer) { return writer->beyond; }
+
 static void fill_header(struct sc_trace_header *header, const struct sc_writer_options *options, uint32_t slot_size) {
   header->version = SC_TRACE_VERSION;
   header->version_min = SC_TRACE_VERSION_MIN;
@@ -693,6 +705,7 @@ enum sc_status sc_writer_open(const struct sc_writer_options *options, struct sc
   writer->slot_size = page > SC_TRACE_SLOT ? (uint32_t)page : SC_TRACE_SLOT;
   writer->max_bytes = options->max_bytes;
   writer->live = &writer->forgotten;
+  writer->beyond = &writer->forgotten_beyond;
   pthread_mutex_init(&writer->lock, NULL);
   if (writer->slot_size > SC_TRACE_SLOT_MAX)
     status = sc_error_set(err, SC_ERR_SYSTEM, "pages of %ld bytes are not supported (at most %u)", page, SC_TRACE_SLOT_MAX);
@@ -706,6 +719,8 @@ enum sc_status sc_writer_open(const struct sc_writer_options *options, struct sc
     goto cleanup;
   fill_header(header, options, writer->slot_size);
   writer->live = (struct sc_trace_live *)(void *)(header + 1);
+  writer->beyond = (struct sc_trace_beyond *)(void *)(writer->live + 1);
+  writer->live->beyond_size = options->counts_beyond ? sizeof *writer->beyond : 0;
   *out = writer;
 
 cleanup:
@@ -760,6 +775,7 @@ void sc_writer_abandon(struct sc_writer *writer) {
   writer->threads = writer->free_threads = NULL;
   writer->closed = true;
   writer->live = &writer->forgotten;
+  writer->beyond = &writer->forgotten_beyond;
   pthread_mutex_init(&writer->lock, NULL);
   if (is_our_file(writer, writer->fd))
     close(writer->fd);

@@ -54,16 +54,18 @@ static inline struct sc_record_call *sc_writer_last_call_inline(struct sc_writer
   return thread->last;
 }
 
-static inline void sc_writer_submission_inline(struct sc_writer_thread *thread, bool launch) {
+/* False: there is nowhere to count it. */
+static inline bool sc_writer_submission_inline(struct sc_writer_thread *thread, bool launch) {
   struct sc_trace_chunk *chunk;
 
   if (__builtin_expect(!thread || !__atomic_load_n(&thread->limit, __ATOMIC_RELAXED), 0)) /* no chunk, or a sealed one */
-    return;
+    return false;
   chunk = thread->chunk;
   if (__builtin_expect(chunk->submissions == UINT32_MAX, 0)) /* never wraps to "nothing submitted" */
-    return;
+    return true;
   chunk->submissions++;
   chunk->launches += launch;
+  return true;
 }
 
 #endif

@@ -22,6 +22,7 @@
 #include <cupti.h>
 
 #include "tracer/arguments.h"
+#include "tracer/beyond.h"
 #include "tracer/capture.h"
 #include "tracer/stacks.h"
 #include "tracer/thread.h"
@@ -360,9 +361,7 @@ static bool wants_stack(const struct sc_watch *watch, const struct sc_arguments 
 
 static void put_call(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments,
                      uint8_t device, int status, uint64_t duration, uint64_t bytes, uint32_t stack) {
-  struct sc_record_call *record = sc_thread_reserve(thread, 1);
-  if (record == NULL)
-    return;
+  struct sc_record_call homeless, *room = sc_thread_reserve(thread, 1), *record = room != NULL ? room : &homeless;
   *record = (struct sc_record_call){
     .head = { .kind = SC_RECORD_CALL, .units = 1, .stack = stack },
     .start_ns = thread->open.start_ns,
@@ -375,7 +374,10 @@ static void put_call(struct sc_thread *thread, const struct sc_watch *watch, con
     .direction = arguments->direction,
     .memory = (uint8_t)(arguments->dst | arguments->src << 4),
   };
-  sc_writer_commit_inline(thread->out, 1);
+  if (__builtin_expect(room != NULL, 1))
+    sc_writer_commit_inline(thread->out, 1);
+  else
+    sc_beyond_call(thread, watch, record);
 }
 
 /* Asking again and again about the same thing is one record, whose last answer tells how it ended.
@@ -413,8 +415,8 @@ static void put_query(struct sc_thread *thread, const struct sc_watch *watch, co
 static void finish(struct sc_thread *thread, const struct sc_watch *watch, const CUpti_CallbackData *data) {
   int status = status_of(data);
   if (watch->action == SC_ACTION_LAUNCH) {
-    if (status == 0 && !thread->open.captured && thread->out != NULL)
-      sc_writer_submission_inline(thread->out, true);
+    if (status == 0 && !thread->open.captured && !sc_writer_submission_inline(thread->out, true))
+      sc_beyond_launch(thread);
     return;
   }
   uint64_t now = watch->action == SC_ACTION_FOLLOW ? 0 : sc_clock_mono_ns();
@@ -425,6 +427,8 @@ static void finish(struct sc_thread *thread, const struct sc_watch *watch, const
   }
   if (watch->action == SC_ACTION_FOLLOW)
     return;
+  if (watch->op == SC_OP_PROFILER_START && status == 0)
+    atomic_store_explicit(&sc_beyond_profiled, true, memory_order_relaxed);
 
   struct sc_arguments arguments;
   sc_arguments_read(watch, data->functionParams, &thread->memory, view(), &arguments);
@@ -437,7 +441,8 @@ static void finish(struct sc_thread *thread, const struct sc_watch *watch, const
   }
   arguments.flags |= sleeps(watch, &arguments, device);
   describe_free(thread, watch, &arguments);
-  uint32_t stack = wants_stack(watch, &arguments, status) ? sc_stack_take(thread, watch) : 0;
+  uint32_t stack =
+    thread->beyond == NULL && wants_stack(watch, &arguments, status) ? sc_stack_take(thread, watch) : 0;
   put_call(thread, watch, &arguments, device, status, now - thread->open.start_ns, arguments.bytes, stack);
 }
 
@@ -453,17 +458,26 @@ static bool of_no_interest(const struct sc_watch *watch) {
          watch->action == SC_ACTION_FOLLOW && !sc_capture_any();
 }
 
+static void miss_call(void) {
+  sc_thread_lose();
+  sc_beyond_miss();
+}
+
 static void enter_call(struct sc_thread *thread, const struct sc_watch *watch, const CUpti_CallbackData *data) {
   struct sc_open_call *open = &thread->open;
   if (belongs_to_open(open, data->correlationId))
     return;
   if (__builtin_expect(open->watch != NULL, 0) && open->watch->api != 0)
-    sc_thread_lose(); /* its exit was never reported: a record that is missing, and a count that is too low */
+    miss_call(); /* its exit was never reported: a record that is missing, and a count that is too low */
   open->watch = watch;
   open->runtime = watch->domain == SC_DOMAIN_RUNTIME;
   open->correlation = data->correlationId;
   open->captured = false;
   open->taken = false;
+  if (watch->op == SC_OP_PROFILER_STOP)
+    atomic_store_explicit(&sc_beyond_profiled, false, memory_order_relaxed);
+  open->inside_before = open->inside;
+  open->inside = atomic_load_explicit(&sc_beyond_profiled, memory_order_relaxed);
   if (watch->role != SC_ROLE_NONE || sc_capture_any()) {
     int saved = errno;
     prepare(thread, watch, data->functionParams);

@@ -14,6 +14,7 @@
 
 #include "trace/trace.h"
 #include "tracer/about.h"
+#include "tracer/beyond.h"
 #include "tracer/callback.h"
 #include "tracer/cost.h"
 #include "tracer/cupti.h"
@@ -94,7 +95,8 @@ static bool open_trace(uint32_t flags, struct sc_error *err) {
     }
     if (access(path, F_OK) == 0)
       continue;
-    struct sc_writer_options with = { .path = path, .flags = flags, .max_bytes = options.max_bytes };
+    struct sc_writer_options with = { .path = path, .flags = flags, .max_bytes = options.max_bytes,
+                                      .counts_beyond = true };
     if (sc_writer_open(&with, &writer, err) == SC_OK)
       return true;
     if (access(path, F_OK) != 0) /* otherwise somebody was faster: the next number */
@@ -201,6 +203,7 @@ static bool begin_tracing(struct sc_writer_thread *thread, const void *simulated
   }
   put_apis(thread);
   sc_callback_prepare(&cupti, &table, late);
+  sc_beyond_prepare(writer, &table, late);
   sc_stacks_prepare(options.python, options.native, writer, thread);
   sc_threads_start(writer, thread);
   enable_all();
@@ -266,7 +269,11 @@ static void at_exit(void) {
            full = __atomic_load_n(&live->full, __ATOMIC_RELAXED);
   if (lost > 0 || full != 0)
     sc_tracer_say(&options, "trace in %s, incomplete: %llu records lost%s; see it with: synccount report %s", path,
-                  (unsigned long long)lost, full != 0 ? " (no room: disk, file size limit or SYNCCOUNT_MAX_TRACE)" : "",
+                  (unsigned long long)lost,
+                  full == 0                ? ""
+                  : live->uncounted == 0 ? " for want of room (disk, file size limit or SYNCCOUNT_MAX_TRACE): totals are "
+                                             "counted all the same, details are missing"
+                                           : " (no room: disk, file size limit or SYNCCOUNT_MAX_TRACE)",
                   path);
   else
     sc_tracer_say(&options, "trace in %s%s; see it with: synccount report %s", path,

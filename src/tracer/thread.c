@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tracer/beyond.h"
 #include "tracer/nvtx.h"
 #include "tracer/stacks.h"
 
@@ -132,6 +133,7 @@ static void thread_ended(void *value) {
     sc_writer_thread_end(thread->out);
   pthread_mutex_unlock(&registry_lock);
   sc_stacks_thread_ended(thread);
+  sc_beyond_thread_ended(thread);
   free(thread);
 }
 

@@ -13,6 +13,7 @@
 
 struct sc_watch;
 struct sc_stack_cache;
+struct sc_beyond;
 
 struct sc_open_call {           /* the outermost CUDA call that this thread is in */
   const struct sc_watch *watch; /* NULL: in none */
@@ -20,6 +21,7 @@ struct sc_open_call {           /* the outermost CUDA call that this thread is i
   bool runtime;  /* it is open and of the runtime API: driver calls are part of it */
   bool captured; /* its stream was being captured when it was entered */
   bool taken;    /* `block` was the memory that it frees */
+  bool inside, inside_before; /* it, and the call before it, were entered between profiler start and stop */
   struct sc_block block;
   uint64_t start_ns;
 };
@@ -30,6 +32,7 @@ struct sc_thread {
   struct sc_writer_thread *out; /* NULL: no room for this thread; its losses are counted */
   struct sc_open_call open;
   struct sc_memory_cache memory;
+  struct sc_beyond *beyond;      /* not NULL: its calls are counted and no longer recorded */
   struct sc_stack_cache *stacks; /* stacks.c's; NULL until one is taken */
   const void *context; /* the last one seen, and its device */
   uint32_t context_uid;

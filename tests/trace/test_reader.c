@@ -851,6 +851,46 @@ static void a_walk_over_foreign_bytes_stays_inside(void **state) {
   assert_null(sc_batch_next(&batch, &offset));
 }
 
+/* ---- what was counted without a record --------------------------------------------------------------- */
+
+static void counts_without_records_are_read_where_the_file_has_them(void **state) {
+  static union {
+    struct {
+      struct sc_trace_header header;
+      struct sc_trace_live live;
+      struct sc_trace_beyond beyond;
+    } whole;
+    unsigned char bytes[SC_TRACE_SLOT];
+  } file;
+  struct sc_reader *reader;
+  struct sc_error err = {.status = SC_OK};
+
+  (void)state;
+  file.whole.header = (struct sc_trace_header){.version = SC_TRACE_VERSION,
+                                               .version_min = SC_TRACE_VERSION_MIN,
+                                               .header_size = sizeof file.whole.header,
+                                               .slot_size = SC_TRACE_SLOT};
+  memcpy(file.whole.header.magic, SC_TRACE_MAGIC, sizeof file.whole.header.magic);
+  file.whole.header.checksum = sc_checksum_header(&file.whole.header, sizeof file.whole.header);
+  file.whole.beyond.all[0] = 7;
+  file.whole.beyond.within[0] = 3;
+  for (size_t claimed = 0; claimed <= 2 * sizeof file.whole.beyond; claimed += sizeof file.whole.beyond / 2) {
+    file.whole.live.beyond_size = claimed;
+    assert_int_equal(sc_reader_open_memory(&file, sizeof file, "beyond", &reader, &err), SC_OK);
+    const struct sc_trace_beyond *beyond = sc_reader_beyond(reader);
+    assert_int_equal(beyond != NULL, claimed >= sizeof file.whole.beyond);
+    if (beyond) {
+      assert_int_equal(beyond->all[0], 7);
+      assert_int_equal(beyond->within[0], 3);
+    }
+    sc_reader_close(reader);
+  }
+  /* Cut off inside of them: none at all. */
+  assert_int_equal(sc_reader_open_memory(&file, sizeof file.whole - 8, "beyond", &reader, &err), SC_OK);
+  assert_null(sc_reader_beyond(reader));
+  sc_reader_close(reader);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_undamaged_file_is_read_in_full),
@@ -880,6 +920,7 @@ int main(void) {
     cmocka_unit_test(a_growing_file_can_be_read),
     cmocka_unit_test(what_is_no_file_is_refused_by_name),
     cmocka_unit_test(a_walk_over_foreign_bytes_stays_inside),
+    cmocka_unit_test(counts_without_records_are_read_where_the_file_has_them),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,8 @@
  * called. */
 #include "harness.h"
 
+#include "tracer/beyond.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +50,7 @@ void harness_begin(bool late) {
   find_names();
   cupti.device_of_context = device_of_context;
   assert_true(sc_threads_prepare());
-  if (sc_writer_open(&(struct sc_writer_options){ .path = path }, &writer, &err) != SC_OK)
+  if (sc_writer_open(&(struct sc_writer_options){ .path = path, .counts_beyond = true }, &writer, &err) != SC_OK)
     fail_msg("%s", err.message);
   assert_true(sc_watch_build(&table, cupti.callback_name, SC_WATCH_BOTH));
   struct sc_writer_thread *thread = sc_writer_thread_begin(writer);
@@ -61,6 +63,7 @@ void harness_begin(bool late) {
     }
   sc_writer_thread_end(thread);
   sc_callback_prepare(&cupti, &table, late);
+  sc_beyond_prepare(writer, &table, late);
   sc_threads_start(writer, NULL);
 }
 
