@@ -20,6 +20,7 @@ struct sc_analysis_options {
   uint64_t warmup;    /* this many first steps of each thread are left out of the steps' minimum, median and maximum */
   const char *from;   /* so are steps that ended before a range whose name matches this pattern first opened; NULL: none */
   bool events;        /* keep every sync, poll wait, device-to-host copy and range for the formats that show each */
+  bool tally;         /* tell single occurrences of ranges apart: process->tally (analysis/tally.h) */
   bool capture_range; /* count only between cudaProfilerStart and cudaProfilerStop. sc_analysis_read alone: importers
                          have no such calls */
 };

@@ -35,7 +35,8 @@ struct sc_analysis *sc_analysis_new_named(const struct sc_analysis_options *opti
   a->warmup = options ? options->warmup : 0;
   a->from_ns = options && options->from ? UINT64_MAX : 0;
   a->events = options && options->events ? sc_events_new() : NULL;
-  a->failed = options && options->events && !a->events;
+  a->tally = options && options->tally ? sc_tally_new() : NULL;
+  a->failed = options && ((options->events && !a->events) || (options->tally && !a->tally));
   sc_tree_init(&a->tree, options, text_of ? text_of : own_text, text_of ? context : a);
   return a;
 }
@@ -58,6 +59,7 @@ static void free_thread(struct sc_analysis_thread *t)
   free(t->name);
   free(t->stack);
   free(t->spans);
+  free(t->log);
   free(t);
 }
 
@@ -80,6 +82,7 @@ void sc_analysis_free(struct sc_analysis *a)
     free(a->names[i]);
   free(a->names);
   sc_sites_free(&a->sites);
+  sc_tally_maker_free(a->tally);
   sc_hist_free(&a->drain);
   sc_events_free(a->events);
   free(a->kinds);

@@ -14,6 +14,15 @@
 #define WHERE_MAX (1 + 8)      /* ranges of a sync that a later call still belongs to */
 #define NOTES_MAX 64           /* different notes of one trace that are shown */
 
+struct tally_mark { /* tally.c: where an occurrence began */
+  size_t entry;
+  uint64_t uncertain;
+};
+struct tally_entry { /* syncs of one place */
+  uint32_t place;
+  uint64_t count, wait_ns;
+};
+
 struct range {            /* an open push range of a thread */
   struct sc_node *node;   /* where its calls are counted */
   struct sc_node *origin; /* where its occurrence is counted: another node once a range below it was popped first */
@@ -21,6 +30,7 @@ struct range {            /* an open push range of a thread */
   uint64_t syncs; /* of the thread when it was opened */
   uint64_t start_ns;
   bool occurs;    /* not so: gathered inside what was gathered already */
+  struct tally_mark mark;
   bool counted;   /* its occurrence was: not so while nothing is counted (outside the windows) */
 };
 
@@ -28,6 +38,7 @@ struct span { /* an open start/end range of a thread */
   struct sc_node *node;
   uint64_t handle, syncs, start_ns;
   uint64_t end_ns; /* its end was seen earlier in the file (on another thread); UINT64_MAX: not yet */
+  struct tally_mark mark;
   bool takes;      /* the calls: one of the thread's open spans of a node does, so that each call counts once */
   bool counted;
 };
@@ -77,6 +88,11 @@ struct sc_analysis_thread {
   struct sc_node
       *where[WHERE_MAX]; /* [counter.where_count]: the ranges of the call that is followed, once they are no longer the open ones */
 
+  struct tally_entry *log; /* syncs since the outermost open range was opened, if the analysis has a tally */
+  size_t log_count, log_cap, log_compact;
+  uint32_t log_place; /* of the last sync, */
+  bool log_open;      /* if it has one */
+
   struct range *stack;
   size_t depth, stack_cap;
   uint64_t beyond; /* pushes past STACK_MAX that are still open */
@@ -95,6 +111,7 @@ struct sc_analysis {
   struct sc_call_kind *kinds; /* [65536] */
   struct sc_sites sites;
   struct sc_events *events; /* NULL: not asked for */
+  struct tally_maker *tally; /* likewise */
   uint64_t flows;           /* given out */
   const struct sc_stack_source *stacks; /* NULL: none */
   const void *stack_context;
@@ -153,5 +170,18 @@ void sc_sites_settle(struct sc_analysis_thread *thread); /* no call will join th
  * each raw site's site, the caller's to free, or stays as it is where there are none. False: out of memory. */
 bool sc_sites_finish(struct sc_analysis *analysis, struct sc_process *process, uint32_t **serial_of);
 void sc_sites_free(struct sc_sites *sites);
+
+/* tally.c. Only to be called if analysis->tally is not NULL. */
+struct tally_maker *sc_tally_new(void);
+void sc_tally_maker_free(struct tally_maker *maker);
+void sc_tally_sync(struct sc_analysis_thread *thread, const struct raw_site *site, const struct sc_record_call *call);
+void sc_tally_join(struct sc_analysis_thread *thread, uint64_t wait_ns);
+struct tally_mark sc_tally_open(const struct sc_analysis_thread *thread);
+void sc_tally_close(struct sc_analysis_thread *thread, const struct sc_node *node, const struct tally_mark *mark,
+                    uint64_t now_ns, bool unfinished);
+void sc_tally_closed(struct sc_analysis_thread *thread); /* after the range was taken out */
+/* Fills process->tally, after its ranges, threads and sites. serial_of: as sc_sites_finish gave it. False: out of
+ * memory. */
+bool sc_tally_finish(const struct sc_analysis *analysis, const uint32_t *serial_of, struct sc_process *process);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/tally.h"
+
 const char *sc_class_name(enum sc_class cls)
 {
   static const char *const names[SC_CLASS_COUNT] = {"explicit", "copy", "pageable", "implicit"};
@@ -122,6 +124,7 @@ static void free_process(struct sc_process *process)
     free(process->modules[i].build_id);
   }
   free(process->modules);
+  sc_tally_free(process->tally);
 }
 
 static void free_field(struct sc_field *field)

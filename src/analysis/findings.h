@@ -159,8 +159,11 @@ struct sc_event {
 };
 struct sc_events; /* of one process; in memory, beyond some size in a temporary file */
 
+struct sc_tally;  /* analysis/tally.h */
+
 struct sc_process {
   struct sc_events *events; /* NULL: not asked for (sc_analysis_options.events) */
+  struct sc_tally *tally;   /* what single occurrences were made of; NULL: not asked for */
   int64_t clock_offset_ns;  /* of its clock to the time of day; 0: not known */
   char *cwd; /* where it was started; NULL if not known */
   char *host, *command, *trace_path, *rank, *local_rank;

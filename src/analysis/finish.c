@@ -203,7 +203,7 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
   }
   if (isnan(process->wall_us) && last > 0)
     process->wall_us = (double)(last - first) / 1e3;
-  if (ok && a->events)
+  if (ok && (a->events || a->tally))
     ok = (a->tree.range_of = sc_calloc_array(a->tree.count + 1, sizeof *a->tree.range_of)) != NULL;
   for (size_t i = 0; ok && a->tree.range_of && i < a->tree.count; ++i)
     a->tree.range_of[i] = UINT32_MAX; /* of a node that was never seen open */
@@ -221,7 +221,9 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
     process->drain_gap_p50_us = sc_hist_quantile(&a->drain, 0.5) / 1e3;
     process->drain_gaps = a->drain.count;
   }
-  ok = ok && sc_sites_finish(a, process, a->events ? &serial_of : NULL);
+  ok = ok && sc_sites_finish(a, process, a->events || a->tally ? &serial_of : NULL);
+  if (ok && a->tally)
+    ok = sc_tally_finish(a, serial_of, process);
   if (ok && a->events) {
     hand_events_over(a, serial_of, process);
     serial_of = NULL;

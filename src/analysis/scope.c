@@ -48,6 +48,11 @@ static uint64_t syncs_so_far(const struct sc_analysis_thread *t)
   return t->total.syncs + (t->outside ? 0 : t->fresh.syncs);
 }
 
+static struct tally_mark mark_of(const struct sc_analysis_thread *t)
+{
+  return t->analysis->tally ? sc_tally_open(t) : (struct tally_mark){0};
+}
+
 static void count_occurrence(struct sc_analysis *a, struct sc_node *node)
 {
   ++node->occurrences;
@@ -56,9 +61,11 @@ static void count_occurrence(struct sc_analysis *a, struct sc_node *node)
 }
 
 /* One occurrence is over: how many syncs it had. */
-static void close_occurrence(struct sc_analysis *a, struct sc_analysis_thread *t, struct sc_node *node, uint64_t syncs,
-                             uint64_t now_ns)
+static void close_occurrence(struct sc_analysis *a, struct sc_analysis_thread *t, struct sc_node *node,
+                             const struct tally_mark *mark, uint64_t syncs, uint64_t now_ns)
 {
+  if (a->tally)
+    sc_tally_close(t, node, mark, now_ns, false);
   if (!sc_spread_add(&node->per_occurrence, syncs))
     a->failed = true;
   if (node->level != SC_LEVEL_STEP)
@@ -112,6 +119,7 @@ void sc_scope_cross(struct sc_analysis *a, struct sc_analysis_thread *t, uint64_
     if (range->occurs && !range->counted) {
       range->counted = true;
       range->syncs = syncs_so_far(t);
+      range->mark = mark_of(t);
       count_occurrence(a, range->origin);
     }
   }
@@ -120,6 +128,7 @@ void sc_scope_cross(struct sc_analysis *a, struct sc_analysis_thread *t, uint64_
     if (!span->counted) {
       span->counted = true;
       span->syncs = syncs_so_far(t);
+      span->mark = mark_of(t);
       count_occurrence(a, span->node);
     }
   }
@@ -158,6 +167,7 @@ static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint
                                         .name = name,
                                         .syncs = syncs_so_far(t),
                                         .start_ns = now_ns,
+                                        .mark = mark_of(t),
                                         .occurs = occurs,
                                         .counted = counted};
   note_start(a, node, now_ns);
@@ -188,7 +198,7 @@ static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint3
   }
   struct range closed = t->stack[--i];
   if (closed.counted) {
-    close_occurrence(a, t, closed.origin, syncs_so_far(t) - closed.syncs, now_ns);
+    close_occurrence(a, t, closed.origin, &closed.mark, syncs_so_far(t) - closed.syncs, now_ns);
     note_range(t, closed.origin, closed.start_ns, now_ns, false);
   }
   --t->depth;
@@ -196,6 +206,8 @@ static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint3
   for (; i < t->depth; ++i) /* the ranges inside it go on, on a path without it */
     t->stack[i].node = sc_tree_child(&a->tree, enclosing(a, t, i), false, t->stack[i].domain, t->stack[i].name);
   t->node = enclosing(a, t, t->depth);
+  if (a->tally)
+    sc_tally_closed(t);
 }
 
 /* ---- start/end ranges: they take the calls of the thread that started them ------------------ */
@@ -223,10 +235,12 @@ static void close_span(struct sc_analysis *a, struct sc_analysis_thread *t, size
   sc_scope_settle(t);
   struct span closed = t->spans[index];
   if (closed.counted) {
-    close_occurrence(a, t, closed.node, syncs_so_far(t) - closed.syncs, now_ns);
+    close_occurrence(a, t, closed.node, &closed.mark, syncs_so_far(t) - closed.syncs, now_ns);
     note_range(t, closed.node, closed.start_ns, now_ns, false);
   }
   t->spans[index] = t->spans[--t->span_count];
+  if (a->tally)
+    sc_tally_closed(t);
   struct span *heir = closed.takes ? span_of(t, closed.node) : NULL;
   if (heir)
     heir->takes = true;
@@ -272,6 +286,7 @@ static void start_span(struct sc_analysis *a, struct sc_analysis_thread *t, cons
   *span =
       (struct span){.node = node, .handle = record->handle, .syncs = syncs_so_far(t), .start_ns = record->time_ns,
                     .end_ns = end_ns, .takes = takes};
+  span->mark = mark_of(t);
   span->counted = !t->outside;
   note_start(a, node, record->time_ns);
   if (span->counted)
@@ -328,9 +343,11 @@ void sc_scope_range(struct sc_analysis *a, struct sc_analysis_thread *t, const s
   }
 }
 
-static void leave_open(struct sc_analysis *a, const struct sc_analysis_thread *t, struct sc_node *node,
-                       uint64_t start_ns)
+static void leave_open(struct sc_analysis *a, struct sc_analysis_thread *t, struct sc_node *node, uint64_t start_ns,
+                       const struct tally_mark *mark)
 {
+  if (a->tally)
+    sc_tally_close(t, node, mark, t->last_ns, true);
   note_range(t, node, start_ns, t->last_ns > start_ns ? t->last_ns : start_ns, true);
   ++node->unfinished;
   ++a->still_open;
@@ -342,10 +359,10 @@ void sc_scope_finish(struct sc_analysis *a, struct sc_analysis_thread *t)
   sc_scope_expire(a, t, UINT64_MAX - 1); /* those whose end was seen */
   for (size_t i = 0; i < t->depth; ++i) {
     if (t->stack[i].counted)
-      leave_open(a, t, t->stack[i].origin, t->stack[i].start_ns);
+      leave_open(a, t, t->stack[i].origin, t->stack[i].start_ns, &t->stack[i].mark);
   }
   for (size_t i = 0; i < t->span_count; ++i) {
     if (t->spans[i].counted)
-      leave_open(a, t, t->spans[i].node, t->spans[i].start_ns);
+      leave_open(a, t, t->spans[i].node, t->spans[i].start_ns, &t->spans[i].mark);
   }
 }

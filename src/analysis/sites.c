@@ -137,6 +137,8 @@ void sc_sites_sync(struct sc_analysis_thread *t, enum sc_class cls, const struct
   t->site = site;
   t->site_open = true;
   t->site_wait_ns = call->duration_ns;
+  if (t->analysis->tally)
+    sc_tally_sync(t, site, call);
   t->event = (struct sc_event){.start_ns = call->start_ns,
                                .end_ns = call->start_ns + call->duration_ns,
                                .bytes = facts->bytes,
@@ -157,6 +159,8 @@ void sc_sites_join(struct sc_analysis_thread *t, const struct sc_record_call *ca
   t->site_wait_ns += call->duration_ns;
   t->event.end_ns = call->start_ns + call->duration_ns;
   ++t->site->merged;
+  if (t->analysis->tally)
+    sc_tally_join(t, call->duration_ns);
 }
 
 void sc_sites_beside(struct sc_analysis_thread *t, enum sc_site_kind kind, const struct sc_record_call *call)
