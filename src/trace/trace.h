@@ -55,6 +55,9 @@ void sc_writer_thread_stop(struct sc_writer_thread *thread);
  * record is a counted loss. Threads may still run, as they do at exit: their chunks stay open, which readers take as well,
  * and nothing that they could still touch is unmapped. */
 void sc_writer_close(struct sc_writer *writer);
+/* Ends a writer that no thread can touch any more: seals every chunk, closes the file and gives all memory back. May follow
+ * sc_writer_close. A fork may copy the process at any moment of it: see that nobody finds the writer by then. */
+void sc_writer_free(struct sc_writer *writer);
 /* In a forked child: forget the parent's file without touching it. The mappings are MADV_DONTFORK. Threads that were
  * registered record nothing from then on; sc_writer_live gives counters that nobody reads. */
 void sc_writer_abandon(struct sc_writer *writer);

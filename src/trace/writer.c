@@ -53,6 +53,7 @@ struct sc_writer {
   bool closed;
   bool full; /* relaxed atomic: recording has stopped for want of room */
   struct sc_writer_thread *threads, *free_threads;
+  struct sc_writer_thread *slabs; /* the blocks they are carved from: the first of each links to the next */
   struct sc_trace_live *live; /* in the mapped slot 0; &forgotten once abandoned */
   struct sc_trace_beyond *beyond; /* behind it; likewise */
   struct sc_trace_live forgotten;
@@ -387,7 +388,9 @@ static struct sc_writer_thread *allocate_thread(struct sc_writer *writer) {
       return NULL;
     /* Where the kernel lacks it, sc_writer_abandon alone protects the parent's file. */
     (void)madvise(slab, SLAB_BYTES, MADV_WIPEONFORK);
-    for (size_t i = 0; i < SLAB_BYTES / sizeof *slab; i++) {
+    slab->next = writer->slabs;
+    writer->slabs = slab;
+    for (size_t i = 1; i < SLAB_BYTES / sizeof *slab; i++) {
       slab[i].next = thread;
       thread = &slab[i];
     }
@@ -761,6 +764,36 @@ void sc_writer_close(struct sc_writer *writer) {
   quiet_end(&quiet);
 }
 
+void sc_writer_free(struct sc_writer *writer) {
+  struct sc_writer_thread *thread, *slab;
+  struct quiet quiet;
+
+  if (!writer)
+    return;
+  sc_writer_close(writer);
+  quiet_begin(&quiet);
+  thread = writer->threads;
+  writer->threads = writer->free_threads = NULL; /* first: a child forked from here on has no list to walk */
+  for (; thread; thread = thread->next) {
+    if (!thread->chunk)
+      continue;
+    size_t size = thread->chunk->size;
+
+    if (!thread->sealed)
+      seal(thread->chunk, thread->chunk->flags & (uint16_t)~SC_CHUNK_OPEN);
+    munmap(thread->chunk, size);
+  }
+  while ((slab = writer->slabs)) {
+    writer->slabs = slab->next;
+    munmap(slab, SLAB_BYTES);
+  }
+  if (writer->live != &writer->forgotten)
+    munmap((char *)writer->live - sizeof(struct sc_trace_header), writer->slot_size);
+  pthread_mutex_destroy(&writer->lock);
+  munmap(writer, sizeof *writer);
+  quiet_end(&quiet);
+}
+
 void sc_writer_abandon(struct sc_writer *writer) {
   struct sc_writer_thread *thread, *next;
   int saved = errno;
@@ -772,7 +805,7 @@ void sc_writer_abandon(struct sc_writer *writer) {
     next = thread->next;
     memset(thread, 0, sizeof *thread);
   }
-  writer->threads = writer->free_threads = NULL;
+  writer->threads = writer->free_threads = writer->slabs = NULL;
   writer->closed = true;
   writer->live = &writer->forgotten;
   writer->beyond = &writer->forgotten_beyond;

@@ -36,6 +36,7 @@ void sc_beyond_prepare(struct sc_writer *to, const struct sc_watch_table *watche
       for (uint32_t cbid = 0; cbid < watched->count[domain]; cbid++)
         if (watched->of_domain[domain][cbid].api <= watched->apis)
           made[watched->of_domain[domain][cbid].api] = &watched->of_domain[domain][cbid];
+    free(watches); /* of another choice of APIs, in an earlier session: nobody is inside */
     watches = made;
     watch_count = made != NULL ? watched->apis + 1 : 0;
     table = watched;

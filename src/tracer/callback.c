@@ -31,7 +31,8 @@
 #define NO_DEVICE 255
 
 static const struct sc_cupti *cupti;
-static const struct sc_watch_table *table;
+/* Atomic: a callback that was on its way when an earlier session ended may still look at it. */
+static const struct sc_watch_table *_Atomic table;
 static _Atomic bool late;          /* memory was allocated before we could see it */
 static _Atomic bool imports;       /* memory whose making was not seen has come in */
 static _Atomic bool sleeping[256]; /* by device: waiting sleeps. NO_DEVICE: set before there was a context, holds for
@@ -39,8 +40,13 @@ static _Atomic bool sleeping[256]; /* by device: waiting sleeps. NO_DEVICE: set 
 
 void sc_callback_prepare(const struct sc_cupti *with, const struct sc_watch_table *watched, bool is_late) {
   cupti = with;
-  table = watched;
+  sc_memory_reset();
+  sc_capture_reset();
+  atomic_store_explicit(&imports, false, memory_order_relaxed);
+  for (size_t i = 0; i < sizeof(sleeping) / sizeof(sleeping[0]); i++)
+    atomic_store_explicit(&sleeping[i], false, memory_order_relaxed);
   atomic_store_explicit(&late, is_late, memory_order_relaxed);
+  atomic_store_explicit(&table, watched, memory_order_release);
 }
 
 static struct sc_memory_view view(void) {
@@ -515,13 +521,15 @@ void sc_callback(void *user, int domain, uint32_t cbid, const void *data) {
   (void)user;
   /* First, since it is every other callback: a driver call inside a runtime call is part of it, entry and exit
    * alike. */
-  if (domain == SC_DOMAIN_DRIVER && current != NULL && current->open.runtime)
+  if (domain == SC_DOMAIN_DRIVER && current != NULL && current->open.runtime &&
+      current->session == sc_threads_session())
     return;
   if (domain == SC_DOMAIN_RESOURCE) {
     on_resource(cbid, data);
     return;
   }
-  const struct sc_watch *watch = sc_watch_find(table, (unsigned)domain, cbid);
+  const struct sc_watch *watch =
+      sc_watch_find(atomic_load_explicit(&table, memory_order_acquire), (unsigned)domain, cbid);
   if (watch == NULL || watch->action == SC_ACTION_NONE || data == NULL || of_no_interest(watch))
     return;
   struct sc_thread *thread = sc_thread_enter_as(current);

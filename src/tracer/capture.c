@@ -115,3 +115,11 @@ bool sc_capture_holds(struct sc_stream_key stream) {
   pthread_mutex_unlock(&lock);
   return held;
 }
+
+void sc_capture_reset(void) {
+  pthread_mutex_lock(&lock);
+  while (members != NULL)
+    drop(&members);
+  atomic_store_explicit(&sc_capture_count, 0, memory_order_relaxed);
+  pthread_mutex_unlock(&lock);
+}

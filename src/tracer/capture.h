@@ -23,6 +23,7 @@ void sc_capture_record(uint64_t event, struct sc_stream_key stream);
 void sc_capture_wait(struct sc_stream_key stream, uint64_t event);
 void sc_capture_drop_stream(struct sc_stream_key stream);
 void sc_capture_drop_event(uint64_t event);
+void sc_capture_reset(void); /* nothing is known of any capture */
 bool sc_capture_holds(struct sc_stream_key stream);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tracer/nvtx.h"
+#include "tracer/self.h"
 #include "tracer/start.h"
 #include "tracer/untraced.h"
 
@@ -17,33 +18,32 @@ SC_EXPORT int InitializeInjection(void);
 SC_EXPORT int InitializeInjectionNvtx(sc_nvtx_get_table get_table);
 SC_EXPORT int InitializeInjectionNvtx2(sc_nvtx_get_table get_table);
 
-static bool find_self(char path[static PATH_MAX]) {
-  Dl_info info;
-  return dladdr((const void *)find_self, &info) != 0 && info.dli_fname != NULL &&
-         realpath(info.dli_fname, path) != NULL;
-}
-
-/* Points CUDA (if asked) and NVTX at this library, unless they point somewhere already. The driver wants a
- * full path. */
-static void point_here(bool cuda) {
+/* Points what is asked for at this library, unless it points somewhere already. The driver wants a full path. */
+static void point_here(bool cuda, bool nvtx) {
   char path[PATH_MAX];
-  bool set_cuda = cuda && getenv("CUDA_INJECTION64_PATH") == NULL, set_nvtx = getenv("NVTX_INJECTION64_PATH") == NULL;
-  if ((!set_cuda && !set_nvtx && !cuda) || !find_self(path))
+  cuda = cuda && getenv("CUDA_INJECTION64_PATH") == NULL;
+  nvtx = nvtx && getenv("NVTX_INJECTION64_PATH") == NULL;
+  if ((!cuda && !nvtx) || !sc_self_path(path))
     return;
-  if (set_cuda)
-    (void)setenv("CUDA_INJECTION64_PATH", path, 0);
-  if (set_nvtx)
-    (void)setenv("NVTX_INJECTION64_PATH", path, 0);
   if (cuda)
-    sc_untraced_watch(path);
+    (void)setenv("CUDA_INJECTION64_PATH", path, 0);
+  if (nvtx)
+    (void)setenv("NVTX_INJECTION64_PATH", path, 0);
 }
 
 /* Under LD_PRELOAD: CUDA and NVTX find us when, and if, the program comes to use them. That is all a program pays that
- * never does. */
-__attribute__((constructor)) static void preloaded(void) {
+ * never does. Loaded in any other way we change nothing that the program's children would inherit. */
+__attribute__((constructor)) static void loaded(void) {
+  char path[PATH_MAX];
   int saved = errno;
-  if (sc_untraced_wanted(true))
-    point_here(true);
+  const char *dormant = getenv("SYNCCOUNT_DORMANT");
+  if (dormant != NULL && strcmp(dormant, "1") == 0)
+    sc_tracer_will_sleep();
+  if (sc_untraced_wanted(true) && sc_self_preloaded()) {
+    point_here(true, true);
+    if (sc_self_path(path))
+      sc_untraced_watch(path);
+  }
   errno = saved;
 }
 
@@ -59,13 +59,21 @@ static bool called_by_driver(const void *caller) {
          strncmp(name, "libnvidia-", 10) == 0;
 }
 
-/* Always 1: whatever happened to us, the program goes on. */
+/* Always 1: whatever happened to us, the program goes on. Called by neither the driver nor a program that names us in
+ * CUDA_INJECTION64_PATH, we were put into a running program by somebody who will say when to count. */
 int InitializeInjection(void) {
   const void *caller = __builtin_extract_return_addr(__builtin_return_address(0));
   int saved = errno;
-  if (sc_untraced_wanted(false)) {
-    point_here(false); /* injected without LD_PRELOAD: for NVTX copies not yet initialised */
-    sc_tracer_start(!called_by_driver(caller));
+  bool by_driver = called_by_driver(caller);
+  bool injected = !by_driver && !sc_self_is(getenv("CUDA_INJECTION64_PATH"));
+  if (injected || sc_untraced_wanted(false)) {
+    if (!by_driver && !sc_self_preloaded())
+      sc_nvtx_came_late();
+    point_here(false, true); /* for copies of NVTX that are not yet initialised */
+    if (injected || sc_tracer_dormant())
+      sc_tracer_sleep();
+    else
+      sc_tracer_start(!by_driver);
   }
   errno = saved;
   return 1;

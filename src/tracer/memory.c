@@ -283,3 +283,29 @@ void sc_handle_drop(enum sc_handle_class kind, uint64_t handle) {
   pthread_mutex_unlock(&handle_lock);
   free(gone);
 }
+
+/* ---- a new session ----------------------------------------------------------------------------------- */
+static void reset_handles(void) {
+  pthread_mutex_lock(&handle_lock);
+  for (size_t i = 0; i < BUCKETS; i++)
+    while (buckets[i] != NULL) {
+      struct handle *gone = buckets[i];
+      buckets[i] = gone->next;
+      free(gone);
+    }
+  for (size_t i = 0; i < sizeof(handle_count) / sizeof(handle_count[0]); i++)
+    atomic_store_explicit(&handle_count[i], 0, memory_order_relaxed);
+  pthread_mutex_unlock(&handle_lock);
+}
+
+void sc_memory_reset(void) {
+  pthread_mutex_lock(&lock);
+  while (root != NULL) {
+    struct node *gone = root;
+    root = join(gone->left, gone->right);
+    free(gone);
+  }
+  changed();
+  pthread_mutex_unlock(&lock);
+  reset_handles();
+}

@@ -38,6 +38,8 @@ bool sc_memory_take(uintptr_t address, struct sc_block *out);
 /* Forgets what lies in [low, high), cutting blocks that reach beyond it. */
 void sc_memory_forget(uintptr_t low, uintptr_t high);
 void sc_memory_forget_context(const void *context);
+/* Forgets every block and every handle. */
+void sc_memory_reset(void);
 /* enum sc_memory or SC_MEMORY_UNTRACKED. Takes no lock when the cache knows. */
 uint8_t sc_memory_kind(struct sc_memory_cache *cache, uintptr_t address);
 

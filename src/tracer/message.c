@@ -57,32 +57,52 @@ static bool read_stacks(const char *value, struct sc_tracer_options *options) {
   return true;
 }
 
+static void take_max_trace(struct sc_tracer_options *options, const char *value) {
+  if (value != NULL && value[0] != '\0' && !sc_parse_size(value, &options->max_bytes))
+    complain(options, "SYNCCOUNT_MAX_TRACE", value, "a size such as 64M");
+}
+
+static void take_api(struct sc_tracer_options *options, const char *value) {
+  if (value != NULL && value[0] != '\0' && !parse_apis(value, &options->apis))
+    complain(options, "SYNCCOUNT_API", value, "runtime, driver or both with a comma");
+}
+
+static void take_stacks(struct sc_tracer_options *options, const char *value) {
+  if (value != NULL && value[0] != '\0' && !read_stacks(value, options))
+    complain(options, "SYNCCOUNT_STACKS", value, "python, native, python,native or none");
+}
+
+/* A variable that is 1, 0, or set to something that it must not be. */
+static bool take_switch(struct sc_tracer_options *options, const char *variable) {
+  const char *value = getenv(variable);
+  if (value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+    complain(options, variable, value, "0 or 1");
+  return value != NULL && strcmp(value, "1") == 0;
+}
+
 void sc_tracer_options_read(struct sc_tracer_options *options) {
   *options =
       (struct sc_tracer_options){ .output = ".", .apis = SC_WATCH_BOTH, .python = true, .native = true };
-  const char *value = getenv("SYNCCOUNT_QUIET");
-  if (value != NULL && strcmp(value, "1") == 0)
-    options->quiet = true;
-  else if (value != NULL && value[0] != '\0' && strcmp(value, "0") != 0)
-    complain(options, "SYNCCOUNT_QUIET", value, "0 or 1");
-  value = getenv("SYNCCOUNT_OUTPUT");
+  options->quiet = take_switch(options, "SYNCCOUNT_QUIET");
+  const char *value = getenv("SYNCCOUNT_OUTPUT");
   if (value != NULL && value[0] != '\0')
     options->output = value;
   value = getenv("SYNCCOUNT_CUPTI");
   if (value != NULL && value[0] != '\0')
     options->cupti = value;
-  value = getenv("SYNCCOUNT_MAX_TRACE");
-  if (value != NULL && value[0] != '\0' && !sc_parse_size(value, &options->max_bytes))
-    complain(options, "SYNCCOUNT_MAX_TRACE", value, "a size such as 64M");
-  value = getenv("SYNCCOUNT_API");
-  if (value != NULL && value[0] != '\0' && !parse_apis(value, &options->apis))
-    complain(options, "SYNCCOUNT_API", value, "runtime, driver or both with a comma");
-  value = getenv("SYNCCOUNT_FOLLOW");
-  if (value != NULL && value[0] != '\0' && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-    complain(options, "SYNCCOUNT_FOLLOW", value, "0 or 1");
-  value = getenv("SYNCCOUNT_STACKS");
-  if (value != NULL && value[0] != '\0' && !read_stacks(value, options))
-    complain(options, "SYNCCOUNT_STACKS", value, "python, native, python,native or none");
+  take_max_trace(options, getenv("SYNCCOUNT_MAX_TRACE"));
+  take_api(options, getenv("SYNCCOUNT_API"));
+  (void)take_switch(options, "SYNCCOUNT_FOLLOW");
+  (void)take_switch(options, "SYNCCOUNT_DORMANT");
+  take_stacks(options, getenv("SYNCCOUNT_STACKS"));
+}
+
+void sc_tracer_options_take(struct sc_tracer_options *options, const struct sc_tracer_request *asked) {
+  options->output = asked->output;
+  options->quiet = true;
+  take_max_trace(options, asked->max_trace);
+  take_api(options, asked->api);
+  take_stacks(options, asked->stacks);
 }
 
 /* A reader that has gone, or a log at its size limit, must not end the program for a line of ours. The signal that the

@@ -22,6 +22,13 @@ struct sc_tracer_options {
 /* Strings point into the environment. A bad value is named in `complaint` and ignored. */
 void sc_tracer_options_read(struct sc_tracer_options *options);
 
+/* What whoever attached asks of us, over what the environment says. Strings are as in the environment, "" is not given;
+ * output is borrowed. The program's stderr is not written to. */
+struct sc_tracer_request {
+  const char *output, *api, *stacks, *max_trace;
+};
+void sc_tracer_options_take(struct sc_tracer_options *options, const struct sc_tracer_request *asked);
+
 /* One line "synccount: ..." on stderr in one write, unless quiet. stdio is the program's and is not touched. */
 void sc_tracer_say(const struct sc_tracer_options *options, const char *format, ...) SC_PRINTF(2, 3);
 

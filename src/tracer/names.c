@@ -12,7 +12,7 @@
 struct sc_name {
   const struct sc_name *next;
   uint64_t hash;
-  _Atomic uint32_t id; /* 0: not yet in the trace. Released after the record was committed */
+  _Atomic uint64_t id; /* session << 32 | number in its trace; 0: in none. Released after the record was committed */
   uint32_t length;
   char text[];
 };
@@ -20,7 +20,7 @@ struct sc_name {
 #define BUCKETS 8192u
 static const struct sc_name *_Atomic buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t count, last_id;
+static uint32_t count, last_id, last_session;
 
 /* FNV-1a: names are short. Of a longer one than the writer keeps, one byte more is looked at: it cuts, and says so. */
 static uint64_t hash_of(const char *text, size_t *length) {
@@ -126,18 +126,24 @@ uint32_t sc_name_id(const struct sc_name *name, struct sc_thread *thread) {
   if (name == NULL)
     return 0;
   struct sc_name *mine = (struct sc_name *)(uintptr_t)name; /* only the id changes */
-  uint32_t id = atomic_load_explicit(&mine->id, memory_order_acquire);
-  if (id != 0 || thread->out == NULL)
-    return id;
+  uint64_t known = atomic_load_explicit(&mine->id, memory_order_acquire);
+  if (known >> 32 == thread->session)
+    return (uint32_t)known;
+  if (thread->out == NULL)
+    return 0;
   sc_lock(&lock, &before);
-  id = atomic_load_explicit(&mine->id, memory_order_relaxed);
-  if (id == 0) {
-    id = ++last_id;
-    sc_writer_text(thread->out, SC_RECORD_STRING, id, mine->text, mine->length);
-    atomic_store_explicit(&mine->id, id, memory_order_release);
+  if (last_session != thread->session) { /* a new trace numbers its strings from 1 */
+    last_session = thread->session;
+    last_id = 0;
+  }
+  known = atomic_load_explicit(&mine->id, memory_order_relaxed);
+  if (known >> 32 != thread->session) {
+    known = (uint64_t)thread->session << 32 | ++last_id;
+    sc_writer_text(thread->out, SC_RECORD_STRING, last_id, mine->text, mine->length);
+    atomic_store_explicit(&mine->id, known, memory_order_release);
   }
   sc_unlock(&lock, &before);
-  return id;
+  return (uint32_t)known;
 }
 
 void sc_names_forked(void) { pthread_mutex_init(&lock, NULL); }

@@ -44,7 +44,7 @@ static bool range_of(uintptr_t address, uintptr_t *start, uintptr_t *end) {
   return true;
 }
 
-bool sc_native_prepare(void) {
+static bool prepare(void) {
   void *symbol = dlsym(RTLD_DEFAULT, "_dl_find_object");
   void *library = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_LOCAL);
   struct sc_native_frame frames[SC_STACK_NATIVE_MAX];
@@ -65,6 +65,12 @@ bool sc_native_prepare(void) {
   program[n > 0 ? n : 0] = '\0';
   (void)sc_native_walk(frames, &cut); /* what it does only once is done here */
   return true;
+}
+
+bool sc_native_prepare(void) {
+  static bool prepared; /* in an earlier session; only the thread that starts one comes here */
+  prepared = prepared || prepare();
+  return prepared;
 }
 
 void sc_native_stop_at(uintptr_t address) {

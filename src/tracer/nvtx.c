@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 #include "tracer/lock.h"
 #include "tracer/names.h"
+#include "tracer/self.h"
 #include "tracer/start.h"
 #include "tracer/thread.h"
 
@@ -25,6 +27,7 @@ struct domain { /* what an nvtxDomainHandle_t points to */
 static struct domain *domains; /* insert-only; a domain created twice under one name is one */
 static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t last_range;
+static _Atomic unsigned attached; /* copies of NVTX that call us */
 
 /* Ranges that this thread opened while nothing was recorded (before cuInit): they are put at the front of its records,
  * so that what runs inside them is attributed. A deeper stack than this loses its innermost ranges, and only those. */
@@ -81,6 +84,15 @@ void sc_nvtx_replay(struct sc_thread *thread) {
   pending_count = 0;
 }
 
+/* A range that is opened now is recorded, or may be when CUDA starts. In a dormant process it is not: what is open when
+ * somebody attaches is not known. */
+static bool awaited(void) { return sc_tracer_awaited() && !sc_tracer_dormant(); }
+
+static bool wanted(void) { return sc_threads_recording() || awaited(); }
+
+/* Domains and registered strings are made once and used for ever: a dormant process keeps them. */
+static bool kept(void) { return wanted() || sc_tracer_dormant(); }
+
 /* ---- what every entry point comes down to ------------------------------------------------------------ */
 static int push(const struct domain *domain, const struct sc_name *name) {
   int saved = errno;
@@ -88,7 +100,7 @@ static int push(const struct domain *domain, const struct sc_name *name) {
   if (thread != NULL) {
     put(thread, SC_RECORD_RANGE_PUSH, domain, name, 0, sc_clock_mono_ns());
     sc_thread_leave(thread);
-  } else if (sc_tracer_awaited() && pending_count < PENDING_MAX) {
+  } else if (awaited() && pending_count < PENDING_MAX) {
     pending[pending_count++] = (struct pending){ name, domain, sc_clock_mono_ns() };
   }
   int *depth = depth_of(domain);
@@ -139,9 +151,6 @@ static void end(const struct domain *domain, nvtxRangeId_t id) {
   errno = saved;
 }
 
-/* A name is worth keeping if it is recorded now, or may be when CUDA starts. */
-static bool wanted(void) { return sc_threads_recording() || sc_tracer_awaited(); }
-
 static const struct sc_name *name_of(const char *text) { return wanted() ? sc_name_intern(text) : NULL; }
 
 static const struct sc_name *name_of_wide(const wchar_t *text) { return wanted() ? sc_name_intern_wide(text) : NULL; }
@@ -181,11 +190,11 @@ static int domain_pop(nvtxDomainHandle_t domain) { return pop((const struct doma
 static nvtxStringHandle_t register_string(const struct sc_name *name) { return (nvtxStringHandle_t)(uintptr_t)name; }
 static nvtxStringHandle_t register_a(nvtxDomainHandle_t domain, const char *text) {
   (void)domain;
-  return register_string(name_of(text));
+  return register_string(kept() ? sc_name_intern(text) : NULL);
 }
 static nvtxStringHandle_t register_w(nvtxDomainHandle_t domain, const wchar_t *text) {
   (void)domain;
-  return register_string(name_of_wide(text));
+  return register_string(kept() ? sc_name_intern_wide(text) : NULL);
 }
 
 static nvtxDomainHandle_t create_domain(const struct sc_name *name) {
@@ -206,8 +215,8 @@ static nvtxDomainHandle_t create_domain(const struct sc_name *name) {
   errno = saved;
   return (nvtxDomainHandle_t)domain;
 }
-static nvtxDomainHandle_t create_a(const char *text) { return create_domain(name_of(text)); }
-static nvtxDomainHandle_t create_w(const wchar_t *text) { return create_domain(name_of_wide(text)); }
+static nvtxDomainHandle_t create_a(const char *text) { return create_domain(kept() ? sc_name_intern(text) : NULL); }
+static nvtxDomainHandle_t create_w(const wchar_t *text) { return create_domain(kept() ? sc_name_intern_wide(text) : NULL); }
 
 /* ---- tables ------------------------------------------------------------------------------------------ */
 #define ENTRY(id, function)                                                                                            \
@@ -255,7 +264,33 @@ int sc_nvtx_attach(sc_nvtx_get_table get_table) {
   if (!fill(callbacks, NVTX_CB_MODULE_CORE, core, SC_COUNTOF(core)))
     return 0;
   (void)fill(callbacks, NVTX_CB_MODULE_CORE2, core2, SC_COUNTOF(core2)); /* the old libnvToolsExt may have none */
+  atomic_fetch_add_explicit(&attached, 1, memory_order_relaxed);
   return 1;
+}
+
+/* ---- what is missing --------------------------------------------------------------------------------- */
+static _Atomic bool late;
+
+void sc_nvtx_came_late(void) { atomic_store_explicit(&late, true, memory_order_relaxed); }
+
+bool sc_nvtx_obstacle(char *text, size_t size) {
+  const char *tool = getenv("NVTX_INJECTION64_PATH");
+  bool some = atomic_load_explicit(&attached, memory_order_relaxed) != 0;
+  if (tool != NULL && tool[0] != '\0' && !some && !sc_self_is(tool)) {
+    (void)snprintf(text, size,
+                   "ranges not available: NVTX_INJECTION64_PATH=%.400s gives NVTX to another tool; run the program "
+                   "without that tool",
+                   tool);
+    return true;
+  }
+  if (!atomic_load_explicit(&late, memory_order_relaxed))
+    return false;
+  (void)snprintf(text, size,
+                 "ranges not available%s: the tracer was loaded into the running program, and NVTX takes up with a tool "
+                 "at its first use or never. To have all ranges, start the program with LD_PRELOAD=libsynccount.so (its "
+                 "path) and SYNCCOUNT_DORMANT=1",
+                 some ? " from those parts of the program that used NVTX before" : "");
+  return true;
 }
 
 void sc_nvtx_forked(void) { pthread_mutex_init(&domains_lock, NULL); }

@@ -280,7 +280,10 @@ uint32_t sc_stack_take(struct sc_thread *thread, const struct sc_watch *watch) {
   return id;
 }
 
-static _Atomic uint64_t *make_table(uint32_t size) {
+/* Zeroed: no key has a number in a new trace. */
+static _Atomic uint64_t *make_table(_Atomic uint64_t *before, uint32_t size) {
+  if (before != NULL && madvise((void *)before, size * sizeof(uint64_t), MADV_DONTNEED) == 0)
+    return before;
   void *memory =
       mmap(NULL, size * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? NULL : memory;
@@ -297,9 +300,9 @@ void sc_stacks_prepare(bool python, bool native, struct sc_writer *writer, struc
   }
   if (with_native)
     sc_native_stop_at(sc_python_code());
-  stack_keys = make_table(STACKS);
-  frame_keys = make_table(FRAMES);
-  file_keys = make_table(FILES);
+  stack_keys = make_table(stack_keys, STACKS);
+  frame_keys = make_table(frame_keys, FRAMES);
+  file_keys = make_table(file_keys, FILES);
   live = sc_writer_live(writer);
   started_ns = sc_clock_mono_ns();
   atomic_store_explicit(&told, SC_PYTHON_UNCHECKED, memory_order_relaxed);

@@ -23,7 +23,8 @@ struct sc_gate *sc_thread_gate; /* set once, before the first sc_threads_start *
 bool sc_thread_fence;           /* set once, likewise */
 __thread struct sc_thread *sc_thread_current;
 
-static struct sc_writer *writer;
+static struct sc_writer *writer; /* of the session; changed while the gate is shut and nobody is inside */
+static uint32_t last_session;
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sc_thread *registry;
 static pthread_key_t end_key;
@@ -45,7 +46,9 @@ bool sc_threads_prepare(void) {
   (void)madvise(memory, (size_t)page, MADV_WIPEONFORK); /* where the kernel cannot, the fork handler does it */
   sc_thread_fence = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0;
   end_key_made = pthread_key_create(&end_key, thread_ended) == 0;
-  sc_thread_gate = memory;
+  struct sc_gate *gate = memory;
+  atomic_store_explicit(&gate->alive, 1, memory_order_relaxed);
+  sc_thread_gate = gate;
   return true;
 }
 
@@ -56,20 +59,35 @@ static void put_name(struct sc_thread *thread) {
     sc_writer_text(thread->out, SC_RECORD_THREAD, 0, name, strlen(name));
 }
 
-/* Registers the calling thread with the stream `out`; the registry lock is held. NULL when memory is out. */
-static struct sc_thread *enlist(struct sc_writer_thread *out) {
-  struct sc_thread *thread = calloc(1, sizeof(*thread));
+/* What is known of the calling thread, made when it is first seen; the registry lock is held. NULL when memory is out. */
+static struct sc_thread *enlist(void) {
+  struct sc_thread *thread = sc_thread_current;
+  if (thread != NULL)
+    return thread;
+  thread = calloc(1, sizeof(*thread));
   if (thread == NULL)
     return NULL;
-  thread->device = 255;
-  thread->out = out;
-  atomic_store_explicit(&thread->busy, 1, memory_order_relaxed);
   thread->next = registry;
   registry = thread;
   return thread;
 }
 
-/* What a new thread's stream begins with. */
+/* The thread comes into a session with the stream `out`, knowing nothing of an earlier one. It is inside from here on, so
+ * that the session does not end under it; the registry lock is held. */
+static void join(struct sc_thread *thread, uint32_t session, struct sc_writer_thread *out) {
+  atomic_store_explicit(&thread->busy, 1, memory_order_relaxed);
+  sc_stacks_thread_ended(thread);
+  sc_beyond_thread_ended(thread);
+  thread->session = session;
+  thread->out = out;
+  thread->open = (struct sc_open_call){ .watch = NULL };
+  thread->memory = (struct sc_memory_cache){ .generation = 0 };
+  thread->context = NULL;
+  thread->context_uid = 0;
+  thread->device = 255;
+}
+
+/* What a thread's stream begins with. */
 static void introduce(struct sc_thread *thread) {
   sc_thread_current = thread;
   if (end_key_made)
@@ -80,18 +98,16 @@ static void introduce(struct sc_thread *thread) {
 }
 
 struct sc_thread *sc_thread_begin(void) {
-  if (beginning)
+  struct sc_thread *thread = sc_thread_current;
+  if (beginning || (thread != NULL && atomic_load_explicit(&thread->busy, memory_order_relaxed) != 0))
     return NULL;
   int saved = errno;
-  struct sc_thread *thread = NULL;
   beginning = true;
   pthread_mutex_lock(&registry_lock);
-  if (sc_threads_recording()) {
-    struct sc_writer_thread *out = sc_writer_thread_begin(writer);
-    thread = enlist(out);
-    if (thread == NULL)
-      sc_writer_thread_end(out);
-  }
+  uint32_t session = sc_threads_session(); /* it cannot end while we hold the lock */
+  thread = session != 0 ? enlist() : NULL;
+  if (thread != NULL)
+    join(thread, session, sc_writer_thread_begin(writer));
   pthread_mutex_unlock(&registry_lock);
   if (thread != NULL)
     introduce(thread);
@@ -103,13 +119,16 @@ struct sc_thread *sc_thread_begin(void) {
 void sc_threads_start(struct sc_writer *to, struct sc_writer_thread *mine) {
   pthread_mutex_lock(&registry_lock);
   writer = to;
-  struct sc_thread *thread = mine != NULL ? enlist(mine) : NULL;
+  uint32_t session = ++last_session;
+  struct sc_thread *thread = mine != NULL ? enlist() : NULL;
+  if (thread != NULL)
+    join(thread, session, mine);
   pthread_mutex_unlock(&registry_lock);
   if (thread != NULL)
     introduce(thread);
   else
     sc_writer_thread_end(mine);
-  atomic_store_explicit(&sc_thread_gate->open, SC_RECORD_ON, memory_order_release);
+  atomic_store_explicit(&sc_thread_gate->open, session, memory_order_release);
 }
 
 void sc_thread_lose(void) {
@@ -121,7 +140,7 @@ void sc_thread_lose(void) {
 static void thread_ended(void *value) {
   struct sc_thread *thread = value;
   sc_thread_current = NULL;
-  if (!sc_threads_recording()) /* closed, closing, or a forked child: nothing of ours is touched any more */
+  if (atomic_load_explicit(&sc_thread_gate->alive, memory_order_relaxed) == 0) /* a forked child: not ours to touch */
     return;
   pthread_mutex_lock(&registry_lock);
   for (struct sc_thread **at = &registry; *at != NULL; at = &(*at)->next)
@@ -129,7 +148,7 @@ static void thread_ended(void *value) {
       *at = thread->next;
       break;
     }
-  if (sc_threads_recording())
+  if (thread->session == sc_threads_session()) /* otherwise the stream went with its session */
     sc_writer_thread_end(thread->out);
   pthread_mutex_unlock(&registry_lock);
   sc_stacks_thread_ended(thread);
@@ -137,15 +156,20 @@ static void thread_ended(void *value) {
   free(thread);
 }
 
-/* True when no thread is inside; the registry lock is held, so none can begin or end meanwhile. */
-static bool wait_until_out(void) {
+static bool somebody_is_inside(void) {
+  bool inside = false;
+  pthread_mutex_lock(&registry_lock);
+  for (struct sc_thread *thread = registry; thread != NULL; thread = thread->next)
+    inside = inside || (thread != sc_thread_current && atomic_load_explicit(&thread->busy, memory_order_acquire) != 0);
+  pthread_mutex_unlock(&registry_lock);
+  return inside;
+}
+
+/* The lock is free between two looks: threads go on beginning and ending. */
+bool sc_threads_are_out(void) {
   const struct timespec pause = { 0, 100 * 1000 };
   for (int attempt = 0; attempt < 5000; attempt++) { /* half a second: one that long inside is stopped or stuck */
-    bool inside = false;
-    for (struct sc_thread *thread = registry; thread != NULL; thread = thread->next)
-      inside =
-          inside || (thread != sc_thread_current && atomic_load_explicit(&thread->busy, memory_order_acquire) != 0);
-    if (!inside)
+    if (!somebody_is_inside())
       return true;
     (void)nanosleep(&pause, NULL);
   }
@@ -155,21 +179,20 @@ static bool wait_until_out(void) {
 bool sc_threads_stop(void) {
   if (!sc_threads_recording())
     return true;
-  pthread_mutex_lock(&registry_lock);
-  atomic_store_explicit(&sc_thread_gate->open, SC_RECORD_OFF, memory_order_seq_cst);
+  pthread_mutex_lock(&registry_lock); /* a thread that is just coming in has its stream before the gate shuts */
+  atomic_store_explicit(&sc_thread_gate->open, 0, memory_order_seq_cst);
+  pthread_mutex_unlock(&registry_lock);
   if (sc_thread_fence)
     atomic_thread_fence(memory_order_seq_cst);
   else
     (void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-  bool out = wait_until_out();
-  if (out)
-    sc_writer_close(writer);
-  pthread_mutex_unlock(&registry_lock);
-  return out;
+  return sc_threads_are_out();
 }
 
 void sc_threads_forked(void) {
-  if (sc_thread_gate != NULL)
-    atomic_store_explicit(&sc_thread_gate->open, SC_RECORD_OFF, memory_order_relaxed);
+  if (sc_thread_gate != NULL) { /* where the kernel did not wipe it */
+    atomic_store_explicit(&sc_thread_gate->open, 0, memory_order_relaxed);
+    atomic_store_explicit(&sc_thread_gate->alive, 0, memory_order_relaxed);
+  }
   sc_thread_current = NULL;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One thread of the traced program, and the gate that every callback passes: nothing of ours is touched when we do
- * not record, when we were called from our own code, in a forked child, or once the file is being closed. */
+ * not record, when we were called from our own code, in a forked child, or once the file is being closed.
+ *
+ * Recording may begin and end many times in one process: each time is a session with a number and a trace of its own.
+ * What is kept of a thread lives as long as the thread, and begins afresh with its first record of a session. */
 #ifndef SC_TRACER_THREAD_H
 #define SC_TRACER_THREAD_H
 
@@ -29,6 +32,7 @@ struct sc_open_call {           /* the outermost CUDA call that this thread is i
 struct sc_thread {
   struct sc_thread *next;       /* registry */
   _Atomic uint32_t busy;        /* inside our code: guards against recursion, and holds up the closing of the file */
+  uint32_t session;             /* that all below belongs to */
   struct sc_writer_thread *out; /* NULL: no room for this thread; its losses are counted */
   struct sc_open_call open;
   struct sc_memory_cache memory;
@@ -39,40 +43,46 @@ struct sc_thread {
   uint8_t device;
 };
 
-enum sc_thread_state { SC_RECORD_OFF = 0, SC_RECORD_ON = 1 };
-
 /* Call once, before recording starts: makes the gate. False if memory is out. */
 bool sc_threads_prepare(void);
-/* Opens the gate for a writer. `mine`: a stream that the calling thread has begun already, to go on with; or NULL.
- * Other threads' streams begin with their first record. */
+/* Opens the gate for a writer: a new session. `mine`: a stream that the calling thread has begun already, to go on with;
+ * or NULL. Other threads' streams begin with their first record. */
 void sc_threads_start(struct sc_writer *writer, struct sc_writer_thread *mine);
-/* Shuts the gate, waits for every thread inside our code, then calls sc_writer_close. False: one did not come out in
- * time; the file is then left as a killed process leaves it, with all that was committed. */
+/* Shuts the gate and waits for every thread inside our code, half a second at most. True: none is, and none can touch
+ * the session's writer any more. False: one did not come out in time. */
 bool sc_threads_stop(void);
+/* True when no thread is inside our code; waits as sc_threads_stop does. */
+bool sc_threads_are_out(void);
 /* In a forked child: the gate is shut, and nothing waits for anybody. */
 void sc_threads_forked(void);
 /* Set by sc_threads_prepare. The gate lies in a page that the kernel wipes in every forked child, whoever forked it and
  * how. */
 struct sc_gate {
-  _Atomic uint32_t open;
+  _Atomic uint32_t open;  /* the session that records; 0: none */
+  _Atomic uint32_t alive; /* 0: this is a forked child, where nothing of the parent's may be touched */
 };
 extern struct sc_gate *sc_thread_gate;
 extern bool sc_thread_fence;                         /* the kernel offers no membarrier */
 extern __thread struct sc_thread *sc_thread_current; /* NULL: this thread has not been seen */
 
-static inline bool sc_threads_recording(void) {
-  return sc_thread_gate != NULL && atomic_load_explicit(&sc_thread_gate->open, memory_order_relaxed) == SC_RECORD_ON;
+/* The session that records, 0: none. */
+static inline uint32_t sc_threads_session(void) {
+  return sc_thread_gate == NULL ? 0 : atomic_load_explicit(&sc_thread_gate->open, memory_order_relaxed);
 }
 
+static inline bool sc_threads_recording(void) { return sc_threads_session() != 0; }
+
+/* The calling thread, with a stream of its own in the session that records. */
 struct sc_thread *sc_thread_begin(void);
 
 static inline void sc_thread_leave(struct sc_thread *thread);
 
 /* NULL: do nothing. Otherwise the thread is inside until sc_thread_leave. `current` is sc_thread_current. */
 static inline struct sc_thread *sc_thread_enter_as(struct sc_thread *thread) {
-  if (!sc_threads_recording())
+  uint32_t session = sc_threads_session();
+  if (session == 0)
     return NULL;
-  if (__builtin_expect(thread == NULL, 0) && (thread = sc_thread_begin()) == NULL)
+  if (__builtin_expect(thread == NULL || thread->session != session, 0) && (thread = sc_thread_begin()) == NULL)
     return NULL;
   if (atomic_load_explicit(&thread->busy, memory_order_relaxed) != 0)
     return NULL;
@@ -81,7 +91,7 @@ static inline struct sc_thread *sc_thread_enter_as(struct sc_thread *thread) {
     atomic_thread_fence(memory_order_seq_cst);
   else
     atomic_signal_fence(memory_order_seq_cst);
-  if (__builtin_expect(!sc_threads_recording(), 0)) {
+  if (__builtin_expect(sc_threads_session() != thread->session, 0)) {
     sc_thread_leave(thread);
     return NULL;
   }

@@ -109,7 +109,8 @@ int main(int argc, char **argv) {
     unsetenv("CUDA_INJECTION64_PATH");
     if (cuInit(0) != CUDA_SUCCESS)
       return 13;
-    void *tracer = dlopen(getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
+    const char *path = getenv("NVTX_INJECTION64_PATH");
+    void *tracer = path != NULL && setenv("CUDA_INJECTION64_PATH", path, 1) == 0 ? dlopen(path, RTLD_NOW) : NULL;
     int (*initialise)(void) = NULL;
     if (tracer != NULL)
       *(void **)&initialise = dlsym(tracer, "InitializeInjection");
