@@ -28,6 +28,7 @@ struct run {
   struct settings settings;
   struct place place;
   struct folder folder;
+  struct job job;
   struct sc_findings *findings;
   struct program program;
   struct launch_end end;
@@ -51,7 +52,9 @@ static enum sc_status prepare(struct run *run, struct sc_error *err)
   if (status == SC_OK)
     status = place_find(&run->place, err);
   if (status == SC_OK)
-    status = folder_open(run->settings.keep_traces, &run->folder, err);
+    status = job_find(&run->job, err);
+  if (status == SC_OK)
+    status = folder_open_rank(run->settings.keep_traces, &run->job, &run->folder, err);
   if (status == SC_OK)
     status = program_prepare(&run->program, err);
   return status;
@@ -85,7 +88,10 @@ static int conclude(const struct run *run, enum sc_status status, const struct s
     cli_say("nothing could be measured (see the report)");
     ours = CLI_UNMEASURED;
   }
-  if (run->settings.keep_traces && status == SC_OK)
+  if (run->settings.keep_traces && status == SC_OK && run->job.id)
+    cli_say("the traces of rank %s are kept in %s; see all ranks with: synccount report %s", run->job.rank,
+            run->settings.keep_traces, run->settings.keep_traces);
+  else if (run->settings.keep_traces && status == SC_OK)
     cli_say("traces are kept in %s; see them again with: synccount report %s", run->settings.keep_traces,
             run->settings.keep_traces);
   if (run->end.status)
@@ -129,6 +135,7 @@ static int run(int argc, char **argv)
   }
   program_free(&run.program);
   sc_findings_free(run.findings);
+  job_free(&run.job);
   place_free(&run.place);
   settings_free(&run.settings);
   return result;

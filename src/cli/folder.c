@@ -84,49 +84,197 @@ static enum sc_status open_temporary(struct folder *out, struct sc_error *err)
     free(path);
     return SC_ERR_SYSTEM;
   }
-  *out = (struct folder){path, true};
+  *out = (struct folder){.path = path, .temporary = true};
   return SC_OK;
 }
 
-/* Traces of two sessions side by side could not be told apart later. */
-static enum sc_status refuse_used(const char *path, struct sc_error *err)
+/* ---- a folder that is kept ------------------------------------------------------------------------ */
+
+#define CLAIM ".synccount-session" /* there while a session is being made */
+
+static bool is_session_part(const char *name)
 {
+  return strcmp(name, SESSION_FILE) == 0 || strcmp(name, CLAIM) == 0 || sc_match("*" SC_TRACE_SUFFIX, name);
+}
+
+static bool is_job_part(const char *name)
+{
+  return sc_match(FOLDER_JOB "*", name) || sc_match(FOLDER_RANK "*", name);
+}
+
+/* Traces of two sessions side by side could not be told apart later. of_job: the name that this job's folder bears; NULL
+ * where it may be no job's. */
+static enum sc_status refuse_used(const char *path, const char *of_job, const struct job *job, struct sc_error *err)
+{
+  const char *remedy = job && job->ranked && !job->id
+                           ? ". Ranks of one job can share it once SYNCCOUNT_JOB names the job, the same for all of them"
+                           : "";
   char **names;
   size_t count;
   enum sc_status status = folder_names(path, "*", &names, &count, err);
   if (status != SC_OK)
     return status;
   for (size_t i = 0; i < count && status == SC_OK; ++i) {
-    if (strcmp(names[i], SESSION_FILE) == 0 || sc_match("*" SC_TRACE_SUFFIX, names[i]))
-      status = sc_error_set(err, SC_ERR_USAGE, "--keep-traces: '%s' already holds traces (%s): give a new folder", path,
-                            names[i]);
+    const char *name = names[i];
+    if (strcmp(name, CLAIM) == 0)
+      status = sc_error_set(err, SC_ERR_USAGE,
+                            "--keep-traces: '%s' is used by another synccount, or by one that was killed: give a new "
+                            "folder%s",
+                            path, remedy);
+    else if (is_session_part(name) || (!of_job && is_job_part(name)))
+      status = sc_error_set(err, SC_ERR_USAGE, "--keep-traces: '%s' already holds traces (%s): give a new folder%s", path,
+                            name, remedy);
+    else if (of_job && sc_match(FOLDER_JOB "*", name) && strcmp(name, of_job) != 0)
+      status = sc_error_set(err, SC_ERR_USAGE,
+                            "--keep-traces: '%s' already holds traces of another job (%s, this one is %s): give a new "
+                            "folder",
+                            path, name, of_job);
   }
   folder_free_names(names, count);
   return status;
 }
 
-static enum sc_status open_kept(const char *keep, struct folder *out, struct sc_error *err)
+static enum sc_status make_folder(const char *path, struct sc_error *err)
 {
-  if (mkdir(keep, 0777) != 0 && errno != EEXIST)
-    return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot make folder '%s': %s", keep, strerror(errno));
-  /* The probe runs elsewhere: it gets the whole path. */
-  char *path = realpath(keep, NULL);
-  if (!path)
-    return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot use '%s': %s", keep, strerror(errno));
-  enum sc_status status = refuse_used(path, err);
-  if (status == SC_OK && access(path, W_OK | X_OK) != 0)
-    status = sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot write into '%s': %s", keep, strerror(errno));
-  if (status != SC_OK) {
-    free(path);
-    return status;
-  }
-  *out = (struct folder){path, false};
+  if (mkdir(path, 0777) != 0 && errno != EEXIST)
+    return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot make folder '%s': %s", path, strerror(errno));
   return SC_OK;
+}
+
+static enum sc_status whole_path(const char *path, char **out, struct sc_error *err)
+{
+  *out = realpath(path, NULL);
+  if (!*out)
+    return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot use '%s': %s", path, strerror(errno));
+  if (access(*out, W_OK | X_OK) == 0)
+    return SC_OK;
+  sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot write into '%s': %s", path, strerror(errno));
+  free(*out);
+  *out = NULL;
+  return SC_ERR_USAGE;
+}
+
+/* Two that find the folder empty at the same time: one of them makes the mark. */
+static enum sc_status claim(struct folder *folder, struct sc_error *err)
+{
+  char *mark = folder_file(folder, CLAIM);
+  if (!mark)
+    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  int fd = open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  int reason = errno;
+  free(mark);
+  if (fd >= 0) {
+    close(fd);
+    folder->claimed = true;
+    return SC_OK;
+  }
+  if (reason == EEXIST)
+    return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: '%s' is used by another synccount: give a new folder",
+                        folder->path);
+  return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot write into '%s': %s", folder->path, strerror(reason));
+}
+
+static enum sc_status open_kept(const char *keep, const struct job *job, struct folder *out, struct sc_error *err)
+{
+  struct folder folder = {0};
+  enum sc_status status = make_folder(keep, err);
+  /* The program runs elsewhere: it gets the whole path. */
+  if (status == SC_OK)
+    status = whole_path(keep, &folder.path, err);
+  if (status == SC_OK)
+    status = refuse_used(folder.path, NULL, job, err);
+  if (status == SC_OK)
+    status = claim(&folder, err);
+  if (status == SC_OK)
+    *out = folder;
+  else
+    free(folder.path);
+  return status;
+}
+
+static enum sc_status make_rank(const char *path, const char *rank_path, const struct job *job, struct sc_error *err)
+{
+  if (mkdir(rank_path, 0777) == 0)
+    return SC_OK;
+  if (errno == EEXIST)
+    return sc_error_set(err, SC_ERR_USAGE,
+                        "--keep-traces: '%s' already holds traces of rank %s of this job: give a new folder", path,
+                        job->rank);
+  return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot make folder '%s': %s", rank_path, strerror(errno));
+}
+
+/* The job's mark and the rank's folder are folders, whose making is all or nothing, on every file system. */
+static enum sc_status open_shared(const char *path, const struct job *job, struct folder *out, struct sc_error *err)
+{
+  struct folder rank = {.path = sc_asprintf("%s/" FOLDER_RANK "%s", path, job->rank)};
+  char *of_job = sc_asprintf(FOLDER_JOB "%s", job->id), *mark = sc_asprintf("%s/" FOLDER_JOB "%s", path, job->id);
+  enum sc_status status = rank.path && of_job && mark ? refuse_used(path, of_job, job, err)
+                                                      : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  if (status == SC_OK)
+    status = make_folder(mark, err);
+  if (status == SC_OK) /* again: of two jobs that began together each sees the other by now */
+    status = refuse_used(path, of_job, job, err);
+  if (status == SC_OK)
+    status = make_rank(path, rank.path, job, err);
+  if (status == SC_OK)
+    status = claim(&rank, err);
+  free(of_job);
+  free(mark);
+  if (status == SC_OK)
+    *out = rank;
+  else
+    free(rank.path);
+  return status;
 }
 
 enum sc_status folder_open(const char *keep, struct folder *out, struct sc_error *err)
 {
-  return keep ? open_kept(keep, out, err) : open_temporary(out, err);
+  return keep ? open_kept(keep, NULL, out, err) : open_temporary(out, err);
+}
+
+enum sc_status folder_open_rank(const char *keep, const struct job *job, struct folder *out, struct sc_error *err)
+{
+  char *path = NULL;
+  if (!keep)
+    return open_temporary(out, err);
+  if (!job->id)
+    return open_kept(keep, job, out, err);
+  enum sc_status status = make_folder(keep, err);
+  if (status == SC_OK)
+    status = whole_path(keep, &path, err);
+  if (status == SC_OK)
+    status = open_shared(path, job, out, err);
+  free(path);
+  return status;
+}
+
+enum sc_status folder_ranks(const char *path, char ***out, size_t *count, struct sc_error *err)
+{
+  size_t kept = 0;
+  enum sc_status status = folder_names(path, FOLDER_RANK "*", out, count, err);
+  for (size_t i = 0; status == SC_OK && i < *count; ++i) {
+    struct stat info;
+    char *file = sc_asprintf("%s/%s", path, (*out)[i]);
+    if (file && stat(file, &info) == 0 && S_ISDIR(info.st_mode)) {
+      char *name = (*out)[i];
+      (*out)[i] = (*out)[kept];
+      (*out)[kept++] = name;
+    }
+    free(file);
+  }
+  for (size_t i = kept; status == SC_OK && i < *count; ++i)
+    free((*out)[i]);
+  if (status == SC_OK)
+    *count = kept;
+  return status;
+}
+
+static void release(const struct folder *folder)
+{
+  char *mark = folder->claimed ? folder_file(folder, CLAIM) : NULL;
+  if (mark)
+    unlink(mark);
+  free(mark);
 }
 
 void folder_close(struct folder *folder)
@@ -143,6 +291,8 @@ void folder_close(struct folder *folder)
     folder_free_names(names, count);
     rmdir(folder->path);
   }
+  if (folder->path)
+    release(folder);
   free(folder->path);
   *folder = (struct folder){0};
 }

@@ -7,13 +7,26 @@
 
 #include "base/base.h"
 
+#include "cli/job.h"
+
+/* In a folder that the ranks of one job share. */
+#define FOLDER_JOB "job-"   /* job-<id>: whose folder it is */
+#define FOLDER_RANK "rank-" /* rank-<rank>: the session of that rank */
+
 struct folder {
   char *path;
   bool temporary;
+  bool claimed; /* holds our mark: nobody else may begin a session in it */
 };
 
 /* keep: a folder to create, or one that is there and holds no session yet. NULL: a fresh one below $TMPDIR or /tmp. */
 enum sc_status folder_open(const char *keep, struct folder *out, struct sc_error *err) SC_NODISCARD;
+/* The same for one rank of a job: ranks that name the same folder share it, each with a folder of its own in there. No
+ * two processes get the same one, whoever is first. Where nothing tells the job, as folder_open. */
+enum sc_status folder_open_rank(const char *keep, const struct job *job, struct folder *out,
+                                struct sc_error *err) SC_NODISCARD;
+/* The folders of a job's ranks in a folder, sorted by name, as folder_names: *count is 0 if it is no such folder. */
+enum sc_status folder_ranks(const char *path, char ***out, size_t *count, struct sc_error *err) SC_NODISCARD;
 /* Removes a temporary folder with all that is in it; keeps any other. */
 void folder_close(struct folder *folder);
 char *folder_file(const struct folder *folder, const char *name) SC_NODISCARD; /* a new string, NULL: out of memory */

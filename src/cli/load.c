@@ -64,12 +64,56 @@ none:
   return NULL;
 }
 
+/* ---- a folder that the ranks of one job share ----------------------------------------------------- */
+
+/* One that was killed, or that runs still, has traces and no session. */
+static enum sc_status add_rank(const char *path, bool first, const struct sc_analysis_options *how,
+                               struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+{
+  if (session_is_there(path))
+    return first ? session_load(path, how, findings, outcome, err) : session_add(path, how, findings, outcome, err);
+  struct sc_error why = {0};
+  enum sc_status status = add_folder(path, how, findings, &why);
+  if (status != SC_OK && status != SC_ERR_IO)
+    return sc_error_set(err, status, "%s", why.message);
+  if (!sc_findings_warn(findings, "%s: the synccount of this rank was killed, or still runs%s", path,
+                        status == SC_ERR_IO ? ", and there are no traces to read" : ": what is there was read"))
+    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  return SC_OK;
+}
+
+/* *ranks is false if the folder is no such one: then nothing was done. */
+static enum sc_status add_ranks(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
+                                struct session_outcome *outcome, bool *ranks, struct sc_error *err)
+{
+  char **names = NULL;
+  size_t count = 0;
+  bool first = true;
+  enum sc_status status = folder_ranks(path, &names, &count, err);
+  *ranks = status == SC_OK && count > 0;
+  for (size_t i = 0; status == SC_OK && i < count; ++i) {
+    char *folder = sc_asprintf("%s/%s", path, names[i]);
+    status = folder ? add_rank(folder, first, how, findings, outcome, err)
+                    : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    first &= !folder || !session_is_there(folder);
+    free(folder);
+  }
+  folder_free_names(names, count);
+  return status;
+}
+
 static enum sc_status add_operand(const char *operand, const struct sc_analysis_options *how,
-                                  struct sc_findings *findings, struct sc_error *err)
+                                  struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
 {
   struct stat info;
+  bool ranks = false;
   if (stat(operand, &info) != 0)
     return sc_error_set(err, SC_ERR_IO, "cannot read '%s': %s", operand, strerror(errno));
+  if (S_ISDIR(info.st_mode)) {
+    enum sc_status status = add_ranks(operand, how, findings, outcome, &ranks, err);
+    if (status != SC_OK || ranks)
+      return status;
+  }
   return S_ISDIR(info.st_mode) ? add_folder(operand, how, findings, err) : add_trace(operand, how, findings, err);
 }
 
@@ -87,7 +131,7 @@ enum sc_status load_operands(char *const *operands, size_t count, const struct s
   if (one)
     status = session_load(session, how, findings, outcome, err);
   for (size_t i = 0; !one && status == SC_OK && i < count; ++i)
-    status = add_operand(operands[i], how, findings, err);
+    status = add_operand(operands[i], how, findings, outcome, err);
   if (!one)
     outcome->nothing = !session_measured(findings);
   free(session);

@@ -88,13 +88,17 @@ enum sc_status session_write(const struct folder *folder, const struct session_n
                            "simulated", notes->simulated, "documents", documents_json(folder), "traces",
                            files_json(folder, "*" SC_TRACE_SUFFIX), "fields", fields, "assumed_us", assumed, "warnings",
                            warnings, "run", run_json(notes->run));
-  char *path = folder_file(folder, SESSION_FILE);
-  if (!whole || !root || !path)
+  char *path = folder_file(folder, SESSION_FILE), *part = folder_file(folder, SESSION_FILE ".part");
+  if (!whole || !root || !path || !part)
     status = no_memory(err);
-  else if (json_dump_file(root, path, JSON_INDENT(1)) != 0)
+  /* A whole file or none: others may read the folder while their ranks still run. */
+  else if (json_dump_file(root, part, JSON_INDENT(1)) != 0 || rename(part, path) != 0) {
     status = sc_error_set(err, SC_ERR_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+    unlink(part);
+  }
   json_decref(root);
   free(path);
+  free(part);
   return status;
 }
 
@@ -399,13 +403,13 @@ static enum sc_status load_run(const char *path, const json_t *root, const struc
   return status;
 }
 
-enum sc_status session_load(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
-                            struct session_outcome *outcome, struct sc_error *err)
+/* notes: those of the session, beside its documents and traces. */
+static enum sc_status load(const char *path, const struct sc_analysis_options *options, struct sc_findings *notes,
+                           struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
 {
   json_t *root = NULL;
-  *outcome = (struct session_outcome){0};
   enum sc_status status = read_session_file(path, &root, err);
-  if (status == SC_OK && !load_notes(root, findings))
+  if (status == SC_OK && !load_notes(root, notes))
     status = malformed(path, "its fields, warnings or assumed round trips are not as described", err);
   if (status == SC_OK)
     status = add_documents(path, root, findings, outcome, err);
@@ -415,5 +419,23 @@ enum sc_status session_load(const char *path, const struct sc_analysis_options *
     status = load_run(path, root, options, findings, err);
   outcome->nothing = json_is_object(json_object_get(root, "run")) && !session_measured(findings);
   json_decref(root);
+  return status;
+}
+
+enum sc_status session_load(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
+                            struct session_outcome *outcome, struct sc_error *err)
+{
+  *outcome = (struct session_outcome){0};
+  return load(path, options, findings, findings, outcome, err);
+}
+
+enum sc_status session_add(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
+                           struct session_outcome *outcome, struct sc_error *err)
+{
+  struct sc_findings *notes = sc_findings_new();
+  enum sc_status status = notes ? load(path, options, notes, findings, outcome, err) : no_memory(err);
+  if (status == SC_OK && !take_warnings(notes, findings))
+    status = no_memory(err);
+  sc_findings_free(notes);
   return status;
 }

@@ -40,6 +40,11 @@ struct session_outcome {
 enum sc_status session_load(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
                             struct session_outcome *outcome, struct sc_error *err) SC_NODISCARD;
 
+/* Adds another session of the same job: as session_load, but the facts of the machine stay those that are there, and
+ * *outcome is added to. */
+enum sc_status session_add(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
+                           struct session_outcome *outcome, struct sc_error *err) SC_NODISCARD;
+
 /* True if at least one process of the findings was measured. */
 bool session_measured(const struct sc_findings *findings);
 
