@@ -93,6 +93,22 @@ static void wait_line(struct sc_doc *doc, const struct sc_process *p)
   sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
 }
 
+/* How long the device had nothing to run because the host waited before it gave it more. */
+static void drain_line(struct sc_doc *doc, const struct sc_process *p)
+{
+  struct sc_buf line = {0};
+
+  if (isnan(p->drain_gap_total_us))
+    return;
+  sc_buf_puts(&line, "drain gaps: the device had nothing to run for ");
+  sc_put_time(&line, p->drain_gap_total_us);
+  sc_buf_puts(&line, " around ");
+  sc_put_count(&line, p->drain_gaps);
+  sc_buf_printf(&line, " sync%s, median ", sc_plural(p->drain_gaps));
+  sc_put_time(&line, p->drain_gap_p50_us);
+  sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
+}
+
 /* What being traced cost: rates measured in the process, times what was recorded. */
 static void cost_line(struct sc_doc *doc, const struct sc_process *p)
 {
@@ -131,6 +147,8 @@ static void totals_lines(struct sc_doc *doc, const struct sc_process *p, bool si
   syncs_line(doc, c);
   if (!simulated && c->syncs)
     wait_line(doc, p);
+  if (!simulated)
+    drain_line(doc, p);
   sc_put_count(&beside, c->poll_waits);
   sc_buf_printf(&beside, " poll wait%s, ", sc_plural(c->poll_waits));
   sc_put_count(&beside, c->uncertain);
@@ -441,7 +459,7 @@ static void put_frame(struct sc_buf *text, const struct sc_process *p, const str
 static void site_row(struct sc_doc *doc, const struct sc_process *p, const struct sc_site *s, bool simulated)
 {
   const struct sc_frame *frame = sc_site_frame(s);
-  struct sc_buf count = {0}, api = {0}, pattern = {0}, wait = {0}, where = {0}, step = {0};
+  struct sc_buf count = {0}, api = {0}, pattern = {0}, wait = {0}, drain = {0}, where = {0}, step = {0};
 
   sc_doc_row(doc, 0);
   sc_put_count(&count, s->count);
@@ -450,6 +468,9 @@ static void site_row(struct sc_doc *doc, const struct sc_process *p, const struc
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &step);
   sc_put_time(&wait, simulated ? NAN : s->wait_total_us);
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &wait);
+  if (!simulated && !isnan(s->drain_gap_total_us))
+    sc_put_time(&drain, s->drain_gap_total_us);
+  sc_doc_cell_take(doc, SC_TONE_PLAIN, &drain);
   sc_doc_cell(doc, SC_TONE_PLAIN, "%s", s->kind == SC_SITE_SYNC ? sc_class_name(s->cls) : sc_site_kind_name(s->kind));
   sc_put_name(&api, s->api, 32);
   sc_doc_cell_take(doc, SC_TONE_PLAIN, &api);
@@ -472,6 +493,7 @@ static void sites_table(struct sc_doc *doc, const struct sc_process *p, bool sim
   sc_doc_column(doc, true, "syncs");
   sc_doc_column(doc, true, "a step");
   sc_doc_column(doc, true, "wait");
+  sc_doc_column(doc, true, "drain gap");
   sc_doc_column(doc, false, "class");
   sc_doc_column(doc, false, "call");
   sc_doc_column(doc, false, "pattern");

@@ -63,6 +63,15 @@ static json_t *frames_value(const struct sc_frame *frames, size_t count, bool *o
   return array;
 }
 
+/* Only imports can tell: absent from all other reports. */
+static void put_drain(json_t *object, double p50_us, double total_us, bool *ok)
+{
+  if (isnan(p50_us))
+    return;
+  sc_json_put(object, "drain_gap_p50_us", sc_json_us(p50_us), ok);
+  sc_json_put(object, "drain_gap_total_us", sc_json_us(total_us), ok);
+}
+
 static json_t *site_value(const struct sc_site *s, bool simulated, bool *ok)
 {
   json_t *object = json_object();
@@ -81,6 +90,7 @@ static json_t *site_value(const struct sc_site *s, bool simulated, bool *ok)
   sc_json_put(object, "per_step", sc_json_number(s->per_step), ok);
   sc_json_put(object, "wait_p50_us", sc_json_us(simulated ? NAN : s->wait_p50_us), ok);
   sc_json_put(object, "wait_total_us", sc_json_us(simulated ? NAN : s->wait_total_us), ok);
+  put_drain(object, simulated ? NAN : s->drain_gap_p50_us, s->drain_gap_total_us, ok);
   sc_json_put(object, "python", frames_value(s->python, s->python_count, ok), ok);
   sc_json_put(object, "native", frames_value(s->native, s->native_count, ok), ok);
   sc_json_put(object, "range", sc_json_text(s->range), ok);
@@ -154,6 +164,7 @@ static json_t *syncs_value(const struct sc_process *p, bool simulated, bool *ok)
   sc_json_put(object, "without_detail", sc_json_count(p->without_detail.syncs), ok);
   sc_json_put_counts(object, &p->counts, ok);
   sc_json_put(object, "wait_us", sc_json_us(simulated ? NAN : (double)p->counts.wait_ns / 1000.0), ok);
+  put_drain(object, simulated ? NAN : p->drain_gap_p50_us, p->drain_gap_total_us, ok);
   return object;
 }
 

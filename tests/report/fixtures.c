@@ -392,7 +392,9 @@ static struct sc_site *add_site(struct sc_process *p)
                         .bytes = 1,
                         .per_step = 96,
                         .wait_p50_us = 6.9,
-                        .wait_total_us = 26880};
+                        .wait_total_us = 26880,
+                        .drain_gap_p50_us = NAN,
+                        .drain_gap_total_us = NAN};
   s->python = must(sc_calloc_array(1, sizeof *s->python));
   s->python_count = 1;
   s->python[0] = (struct sc_frame){.file = dup("model/moe.py"), .function = dup("forward"), .line = 163};

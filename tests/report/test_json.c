@@ -516,6 +516,32 @@ static void a_simulated_process_has_no_times(void **state)
   sc_findings_free(f);
 }
 
+static void a_drain_gap_is_there_only_if_it_was_measured(void **state)
+{
+  struct sc_findings *f = fixture_process();
+  json_t *root = parse(f);
+
+  (void)state;
+  assert_null(json_object_get(at(root, "processes.0.sites.0"), "drain_gap_total_us"));
+  assert_null(json_object_get(at(root, "processes.0.syncs"), "drain_gap_total_us"));
+  json_decref(root);
+  f->processes[0].sites[0].drain_gap_p50_us = 7.5;
+  f->processes[0].sites[0].drain_gap_total_us = 0; /* measured: the device always had work */
+  f->processes[0].drain_gap_p50_us = 9.25;
+  f->processes[0].drain_gap_total_us = 1200;
+  root = parse(f);
+  assert_float_equal(json_number_value(at(root, "processes.0.sites.0.drain_gap_p50_us")), 7.5, 0);
+  assert_float_equal(json_number_value(at(root, "processes.0.sites.0.drain_gap_total_us")), 0, 0);
+  assert_float_equal(json_number_value(at(root, "processes.0.syncs.drain_gap_p50_us")), 9.25, 0);
+  assert_float_equal(json_number_value(at(root, "processes.0.syncs.drain_gap_total_us")), 1200, 0);
+  json_decref(root);
+  f->processes[0].simulated = true;
+  root = parse(f);
+  assert_null(json_object_get(at(root, "processes.0.sites.0"), "drain_gap_p50_us"));
+  json_decref(root);
+  sc_findings_free(f);
+}
+
 static void not_verified_has_no_forward_time(void **state)
 {
   struct sc_findings *f = fixture_not_verified();
@@ -623,6 +649,7 @@ int main(void)
       cmocka_unit_test(a_run_that_was_not_counted_has_null_counts_and_floor),
       cmocka_unit_test(simulated_has_counts_and_no_times),
       cmocka_unit_test(a_simulated_process_has_no_times),
+      cmocka_unit_test(a_drain_gap_is_there_only_if_it_was_measured),
       cmocka_unit_test(not_verified_has_no_forward_time),
       cmocka_unit_test(unstated_law_and_unknown_values_are_null),
       cmocka_unit_test(a_site_without_a_copy_has_no_bytes),
