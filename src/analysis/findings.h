@@ -179,6 +179,7 @@ struct sc_process {
   struct sc_counts counts;
   struct sc_counts without_detail; /* of counts: calls that had no room for a record. They are in no thread, range, step or
                                       site; lost_records is then not 0, and counts are right all the same */
+  uint64_t queue_waits, queue_wait_ns; /* launches that waited for room in the device's queue: no syncs, and in no count */
   bool counts_short; /* calls are missing in counts: lost, or not to be read */
   struct sc_thread_findings *threads; size_t thread_count, thread_cap;
   struct sc_range_findings *ranges;   size_t range_count, range_cap; /* depth-first, parents first */

@@ -56,6 +56,8 @@ static bool describe(const struct sc_reader *reader, struct sc_process *process)
   process->stack_ns = live->stack_ns;
   process->stack_walks = live->stack_walks;
   process->stacks_missing = live->stacks_missing;
+  process->queue_waits = live->queue_waits;
+  process->queue_wait_ns = live->queue_wait_ns;
   return process->host && copy_text(&process->cwd, sc_reader_meta(reader, "cwd")) &&
          copy_text(&process->trace_path, sc_reader_path(reader)) &&
          copy_text(&process->command, sc_reader_meta(reader, "command")) &&
@@ -111,6 +113,9 @@ static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *labe
   return ok;
 }
 
+/* Fewer may be launches during which the thread lost its processor. */
+#define QUEUE_WAITS_TOLD 8
+
 static bool add_conditions(const struct sc_reader *reader, const struct sc_process *process, const char *label,
                            struct sc_findings *f)
 {
@@ -125,6 +130,15 @@ static bool add_conditions(const struct sc_reader *reader, const struct sc_proce
                            "in the count, and no time here is "
                            "typical. Unset it.",
                            label, blocking);
+  if (process->queue_waits >= QUEUE_WAITS_TOLD) {
+    char time[48] = "";
+    if (!process->simulated)
+      snprintf(time, sizeof time, ", %.3g ms in all", (double)process->queue_wait_ns / 1e6);
+    ok &= sc_findings_warn(f,
+                           "%s%" PRIu64 " launches waited for room in the device's queue%s: the host ran ahead of the "
+                           "GPU. Those are waits, but no syncs, and not in the count.",
+                           label, process->queue_waits, time);
+  }
   if (!process->ended_cleanly)
     ok &= sc_findings_warn(
         f,

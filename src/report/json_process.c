@@ -165,6 +165,8 @@ static json_t *syncs_value(const struct sc_process *p, bool simulated, bool *ok)
   sc_json_put_counts(object, &p->counts, ok);
   sc_json_put(object, "wait_us", sc_json_us(simulated ? NAN : (double)p->counts.wait_ns / 1000.0), ok);
   put_drain(object, simulated ? NAN : p->drain_gap_p50_us, p->drain_gap_total_us, ok);
+  sc_json_put(object, "queue_waits", sc_json_count(p->queue_waits), ok);
+  sc_json_put(object, "queue_wait_us", sc_json_us(simulated ? NAN : (double)p->queue_wait_ns / 1000.0), ok);
   return object;
 }
 

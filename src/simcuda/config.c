@@ -208,6 +208,11 @@ static int load(void)
       return refuse("SIMCUDA_LOST", text, "a number of submissions");
     atomic_store(&lost, sim_settings.lost_after == 0);
   }
+  if ((text = getenv("SIMCUDA_QUEUE")) != NULL) {
+    if (!parse_integer(text, 0, INT32_MAX, &number))
+      return refuse("SIMCUDA_QUEUE", text, "a number of submissions, 0 for no limit");
+    sim_settings.queue = (int)number;
+  }
   if ((text = getenv("SIMCUDA_THREADS")) != NULL) {
     if (!parse_integer(text, 1, SIMCUDA_MAX_THREADS, &number))
       return refuse("SIMCUDA_THREADS", text, "a number from 1 to 16");

@@ -140,6 +140,17 @@ static void wait_done(CUstream stream, uint64_t seq)
   }
 }
 
+/* With a bounded queue: waits for room, as a launch does on a GPU once about a thousand are outstanding. */
+static void wait_for_room(CUstream stream)
+{
+  uint64_t depth = (uint64_t)sim_settings.queue;
+
+  stream->references++;
+  if (depth != 0 && stream->submitted >= depth)
+    wait_done(stream, stream->submitted - depth + 1);
+  sim_stream_release(stream);
+}
+
 static void *work(void *argument)
 {
   CUstream stream = argument;
@@ -236,6 +247,7 @@ int sim_submit(CUstream stream, struct sim_op *op, uint64_t *seq)
     sim_op_free(op);
     return error;
   }
+  wait_for_room(stream);
   depend_by_legacy(stream, op);
   queue(stream, op);
   if (seq != NULL)

@@ -21,6 +21,7 @@ struct sim_settings {
   char *subscriber;   /* NULL: slot free */
   int threads;        /* 0: as many as the process may use */
   uint32_t cupti_version;
+  int queue; /* submissions that a stream holds; 0: no limit */
 };
 extern struct sim_settings sim_settings;
 int sim_settings_load(void); /* 0, or 1 after a complaint; reads the environment once */

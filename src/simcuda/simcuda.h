@@ -9,6 +9,7 @@
  * SIMCUDA_DEVICES        number of devices, 0 to 16 (1); with 0 cuInit fails with error 100
  * SIMCUDA_CAPABILITY     compute capability of every device (9.0)
  * SIMCUDA_THREADS        threads of one matrix product (the CPUs this process may use, at most 16)
+ * SIMCUDA_QUEUE          submissions that a stream holds; one more waits for room (0: no limit)
  * SIMCUDA_FAIL           call=error[@n],...  the call (its nth, else each one) fails and does nothing. The error is a
  *                        number or a name (cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY); cuMemAlloc means each
  *                        version of it

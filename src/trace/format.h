@@ -59,7 +59,9 @@ struct sc_trace_live { /* 256 bytes after the header: counters that change while
   uint64_t stacks_missing; /* blocking calls whose stack was wanted and could not be had in full */
   uint64_t beyond_size;    /* of struct sc_trace_beyond behind these counters; 0: only what is recorded is counted */
   uint64_t uncounted;      /* calls that are neither recorded nor counted there */
-  uint64_t reserved[19];
+  uint64_t queue_waits;    /* launches that waited for room in the device's queue, by how long they took; */
+  uint64_t queue_wait_ns;  /* the time inside them */
+  uint64_t reserved[17];
 };
 
 /* Behind the live counters, in the same slot: what the calls amount to that had no room for a record. They are counted

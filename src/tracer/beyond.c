@@ -45,6 +45,8 @@ void sc_beyond_prepare(struct sc_writer *to, const struct sc_watch_table *watche
 
 static void add(uint64_t *counter, uint64_t n) { __atomic_fetch_add(counter, n, __ATOMIC_RELAXED); }
 
+struct sc_trace_live *sc_beyond_live(void) { return sc_writer_live(writer); }
+
 void sc_beyond_miss(void) { add(&sc_writer_live(writer)->uncounted, 1); }
 
 static struct sc_call_kind kind_of(const struct sc_watch *watch) {

@@ -19,6 +19,7 @@ void sc_beyond_call(struct sc_thread *thread, const struct sc_watch *watch, cons
 void sc_beyond_launch(struct sc_thread *thread);
 /* A call that can neither be recorded nor counted. */
 void sc_beyond_miss(void);
+struct sc_trace_live *sc_beyond_live(void); /* the trace's counters */
 void sc_beyond_thread_ended(struct sc_thread *thread);
 
 /* Between cudaProfilerStart and cudaProfilerStop, of all threads. Call at the exit of a start that succeeded, and at the

@@ -418,9 +418,54 @@ static void put_query(struct sc_thread *thread, const struct sc_watch *watch, co
            stack);
 }
 
+/* ---- launches that wait ------------------------------------------------------------------------------
+ * A launch returns at once until about a thousand are outstanding; then it waits for room. That is no sync, but a wait.
+ * A clock for each launch would make all of them slower, so launches are timed only when their thread has made
+ * QUEUE_TIMED since it last waited for the device: until the queue is full, that tells what a launch takes here. It
+ * waited if it took 10 times as long, and longer than a scheduler's hiccup mostly is. Where the queue must be full by
+ * the count, less says the same: then each launch takes about as long as a kernel runs, and kernels can be short. */
+#define QUEUE_TIMED 256
+#define QUEUE_FULL 1000 /* 1,024 outstanding launches, less what the device has taken on */
+#define WAIT_NS 50000u
+#define WAIT_FULL_NS 10000u
+
+static void time_launch(struct sc_thread *thread) {
+  uint64_t took = sc_clock_mono_ns() - thread->open.start_ns, usual = thread->launch_ns;
+  bool full = thread->queued > QUEUE_FULL;
+  if (usual != 0 && ((took > WAIT_NS && took > 10 * usual) || (full && took > WAIT_FULL_NS && took > 4 * usual))) {
+    struct sc_trace_live *live = sc_beyond_live();
+    __atomic_fetch_add(&live->queue_waits, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&live->queue_wait_ns, took, __ATOMIC_RELAXED);
+  } else if (took < UINT32_MAX && (usual == 0 || !full)) {
+    /* As many steps up as down: it settles at the median. */
+    uint64_t step = usual / 16 + 1;
+    thread->launch_ns = (uint32_t)(usual == 0 ? took : took > usual ? usual + step : usual > step ? usual - step : 1);
+  }
+}
+
+/* This call has seen the device done with what the thread gave it, or with some of it. */
+static void note_wait(struct sc_thread *thread, const struct sc_watch *watch, int status) {
+  switch ((enum sc_op)watch->op) {
+  case SC_OP_SYNC_STREAM:
+  case SC_OP_SYNC_EVENT:
+  case SC_OP_SYNC_DEVICE:
+  case SC_OP_COPY:
+  case SC_OP_QUERY_STREAM:
+  case SC_OP_QUERY_EVENT:
+    if (status == 0)
+      thread->queued = 0;
+    return;
+  default: return;
+  }
+}
+
 static void finish(struct sc_thread *thread, const struct sc_watch *watch, const CUpti_CallbackData *data) {
   int status = status_of(data);
   if (watch->action == SC_ACTION_LAUNCH) {
+    if (__builtin_expect(thread->queued >= QUEUE_TIMED, 0) && status == 0 && !thread->open.captured)
+      time_launch(thread);
+    if (thread->queued < UINT32_MAX && !thread->open.captured)
+      thread->queued++;
     if (status == 0 && !thread->open.captured && !sc_writer_submission_inline(thread->out, true))
       sc_beyond_launch(thread);
     return;
@@ -433,6 +478,7 @@ static void finish(struct sc_thread *thread, const struct sc_watch *watch, const
   }
   if (watch->action == SC_ACTION_FOLLOW)
     return;
+  note_wait(thread, watch, status);
   if (watch->op == SC_OP_PROFILER_START && status == 0)
     atomic_store_explicit(&sc_beyond_profiled, true, memory_order_relaxed);
 
@@ -489,7 +535,8 @@ static void enter_call(struct sc_thread *thread, const struct sc_watch *watch, c
     prepare(thread, watch, data->functionParams);
     errno = saved;
   }
-  if (watch->action == SC_ACTION_RECORD || watch->action == SC_ACTION_QUERY)
+  if (watch->action == SC_ACTION_RECORD || watch->action == SC_ACTION_QUERY ||
+      (watch->action == SC_ACTION_LAUNCH && __builtin_expect(thread->queued >= QUEUE_TIMED, 0)))
     open->start_ns = sc_clock_mono_ns();
 }
 

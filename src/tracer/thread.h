@@ -38,6 +38,8 @@ struct sc_thread {
   struct sc_memory_cache memory;
   struct sc_beyond *beyond;      /* not NULL: its calls are counted and no longer recorded */
   struct sc_stack_cache *stacks; /* stacks.c's; NULL until one is taken */
+  uint32_t queued;    /* launches since it last waited for the device */
+  uint32_t launch_ns; /* what one takes while there is room in the queue: about the median; 0: not known */
   const void *context; /* the last one seen, and its device */
   uint32_t context_uid;
   uint8_t device;
