@@ -34,8 +34,11 @@ static const char *in_library(const char *file)
   return slash ? slash + 1 : NULL;
 }
 
+/* PyTorch's profiler leaves the folder of installed packages out: its own files are "torch/...". */
 static const char *in_packages(const char *file)
 {
+  if (strncmp(file, "torch/", 6) == 0)
+    return file;
   const char *site = after(file, "/site-packages/");
   return site ? site : after(file, "/dist-packages/");
 }
@@ -107,6 +110,8 @@ static struct pattern pageable_pattern(const struct sc_site *site)
 {
   if (site->direction && strcmp(site->direction, "host-to-host") == 0)
     return (struct pattern){"pageable async copy", "An async copy to pageable memory blocks. Pin the destination."};
+  if (site->bytes <= SCALAR_BYTES && most(site, site->read_backs) && native_has(site, "_local_scalar_dense"))
+    return scalar_pattern(site); /* older PyTorch reads the value of .item() into a variable on its stack */
   if (most(site, site->merged))
     return (struct pattern){".tolist(), .cpu()",
                             "The values are copied to pageable memory and waited for. Copy once into pinned memory "

@@ -23,8 +23,8 @@ bool sc_feed_failed(const struct sc_feed *f) { return f->failure.status != SC_OK
 /* ---- orders ---------------------------------------------------------------------------------------- */
 
 #define BY(field)                          \
-  if (a->field != b->field)                \
-    return a->field < b->field ? -1 : 1
+  if ((a->field) != (b->field))            \
+    return (a->field) < (b->field) ? -1 : 1
 
 static int by_link(const void *left, const void *right)
 {
@@ -44,6 +44,10 @@ static int by_thread(const void *left, const void *right)
   BY(thread);
   BY(start_ns);
   BY(kind);
+  if (a->kind == EVENT_CALL) { /* times may be of whole microseconds: the driver's call is inside the runtime's */
+    BY(flags & EVENT_DRIVER);
+    BY(stream);
+  }
   if (a->end_ns != b->end_ns) /* the outer one first */
     return a->end_ns > b->end_ns ? -1 : 1;
   BY(order);
@@ -207,6 +211,12 @@ uint32_t sc_feed_process(struct sc_feed *f, uint64_t key, uint64_t pid)
   return number - 1;
 }
 
+void sc_feed_process_pid(struct sc_feed *f, uint32_t process, uint64_t pid)
+{
+  if (!sc_feed_failed(f) && process < f->process_count)
+    f->processes[process].pid = pid;
+}
+
 uint32_t sc_feed_thread(struct sc_feed *f, uint32_t process, uint64_t key, uint32_t tid)
 {
   uint64_t keys[2] = {process, key};
@@ -273,8 +283,10 @@ void sc_feed_call(struct sc_feed *f, const struct sc_feed_call *call)
                         .thread = call->thread,
                         .what = call->api,
                         .extra = call->stack,
+                        .stream = (uint32_t)call->correlation,
                         .status = (int16_t)status,
                         .kind = EVENT_CALL,
+                        .flags = f->api[call->api - 1].driver ? EVENT_DRIVER : 0,
                         .device = SC_FEED_NO_DEVICE};
   ++f->totals.calls;
   add(f, call->correlation ? f->linked : f->events, &event);
@@ -365,7 +377,8 @@ uint32_t sc_feed_stack(struct sc_feed *f, const uint32_t *python, size_t python_
   return known;
 }
 
-void sc_feed_ran(struct sc_feed *f, uint32_t thread, uint32_t frame, uint64_t start_ns, uint64_t end_ns)
+static void add_frame(struct sc_feed *f, enum event_kind kind, uint32_t thread, uint32_t frame, uint64_t start_ns,
+                      uint64_t end_ns)
 {
   if (sc_feed_failed(f) || thread >= f->thread_count || frame == 0)
     return;
@@ -374,9 +387,19 @@ void sc_feed_ran(struct sc_feed *f, uint32_t thread, uint32_t frame, uint64_t st
                         .process = f->threads[thread].process,
                         .thread = thread,
                         .what = frame,
-                        .kind = EVENT_FRAME};
-  ++f->totals.frames;
+                        .kind = (uint8_t)kind};
+  ++*(kind == EVENT_FRAME ? &f->totals.frames : &f->totals.operators);
   add(f, f->events, &event);
+}
+
+void sc_feed_ran(struct sc_feed *f, uint32_t thread, uint32_t frame, uint64_t start_ns, uint64_t end_ns)
+{
+  add_frame(f, EVENT_FRAME, thread, frame, start_ns, end_ns);
+}
+
+void sc_feed_operator(struct sc_feed *f, uint32_t thread, uint32_t frame, uint64_t start_ns, uint64_t end_ns)
+{
+  add_frame(f, EVENT_OPERATOR, thread, frame, start_ns, end_ns);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@
 
 enum event_kind { /* in the order in which they are replayed at the same time */
   EVENT_FRAME,
+  EVENT_OPERATOR,
   EVENT_RANGE,
   EVENT_SPAN,
   EVENT_CALL,
@@ -27,15 +28,16 @@ enum event_flag {
   EVENT_JOINED = 1,      /* a call that learned its arguments from device work */
   EVENT_FREE_KNOWN = 2,  /* a free of real memory */
   EVENT_FREE_POOL = 4,   /* likewise, from a pool */
+  EVENT_DRIVER = 8,      /* a call of the driver API */
 };
 struct event {
   uint64_t start_ns, end_ns;
   uint64_t link;  /* correlation id; of a joined call: its stream */
   uint64_t bytes;
   uint32_t process, thread;
-  uint32_t what;  /* call: api. Range: name. Frame: frame */
+  uint32_t what;  /* call: api. Range: name. Frame and operator: frame */
   uint32_t extra; /* call: stack. Range: domain. Work: context */
-  uint32_t stream;
+  uint32_t stream; /* call: the correlation id's lower half, which tells the order of calls that begin together */
   uint32_t order; /* as it came in */
   int16_t status;
   uint8_t kind, work; /* enum event_kind, enum sc_feed_work_kind */

@@ -12,6 +12,7 @@ struct group {
   size_t count;
   uint64_t submit_ns; /* when the first of the calls began; UINT64_MAX: none */
   bool has_place, has_copy, has_memset, has_stream;
+  uint32_t syncs;
   uint8_t device, flags;
   uint64_t stream; /* a handle that is none of the default streams' */
   struct event copy;
@@ -73,8 +74,10 @@ static void take_work(struct sc_feed *f, struct group *g, const struct event *wo
     g->memset_memory = work->memory;
     g->memset_bytes += work->bytes;
   }
-  if (kind == SC_FEED_SYNC)
+  if (kind == SC_FEED_SYNC) {
+    ++g->syncs;
     return;
+  }
   struct device_work item = {.process = work->process,
                              .device = work->device,
                              .submit_ns = g->submit_ns != UINT64_MAX ? g->submit_ns : work->start_ns,
@@ -124,6 +127,8 @@ static bool is_inside(const struct sc_feed *f, const struct event *inner, const 
 
 static void end_group(struct sc_feed *f, struct group *g)
 {
+  if (g->count == 0)
+    f->totals.syncs_without_call += g->syncs;
   for (size_t i = 0; i < g->count; ++i) {
     bool nested = false;
     for (size_t j = 0; j < g->count && !nested; ++j)

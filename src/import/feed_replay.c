@@ -15,8 +15,12 @@ struct open_range {
 };
 
 struct open_frame {
-  uint64_t end_ns;
+  uint64_t end_ns, serial; /* serial: of this one time that it ran */
   uint32_t frame;
+};
+struct open_frames {
+  struct open_frame list[FRAMES_OPEN_MAX];
+  size_t count;
 };
 
 struct replay {
@@ -41,9 +45,13 @@ struct replay {
   struct open_range *ranges;
   size_t range_count, range_cap;
   uint64_t next_end_ns; /* of the open ranges, the earliest */
-  struct open_frame frames[FRAMES_OPEN_MAX];
-  size_t frame_count;
+  struct open_frames frames, operators;
+  uint64_t serials;     /* of frames and operators so far */
   uint32_t stack;       /* of the open frames; UINT32_MAX: not known */
+  struct {
+    uint64_t operator, stream; /* the serial of the innermost operator; 0: none */
+    uint8_t device;
+  } copy; /* the thread's last one whose stream is known */
 
   uint64_t processes; /* that were appended */
 };
@@ -154,38 +162,44 @@ static bool begin_range(struct replay *r, const struct event *event)
   return true;
 }
 
-static void end_frames(struct replay *r, uint64_t now_ns)
+static void end_frames(struct replay *r, struct open_frames *open, uint64_t now_ns)
 {
-  while (r->frame_count && r->frames[r->frame_count - 1].end_ns <= now_ns) {
-    --r->frame_count;
+  while (open->count && open->list[open->count - 1].end_ns <= now_ns) {
+    --open->count;
     r->stack = UINT32_MAX;
   }
 }
 
-static void begin_frame(struct replay *r, const struct event *event)
+static void begin_frame(struct replay *r, struct open_frames *open, const struct event *event)
 {
   uint64_t end_ns = event->end_ns;
-  end_frames(r, event->start_ns);
-  if (r->frame_count == FRAMES_OPEN_MAX)
+  end_frames(r, open, event->start_ns);
+  if (open->count == FRAMES_OPEN_MAX)
     return;
-  if (r->frame_count && r->frames[r->frame_count - 1].end_ns < end_ns)
-    end_ns = r->frames[r->frame_count - 1].end_ns; /* times are rounded: a callee ends with its caller at the latest */
-  r->frames[r->frame_count++] = (struct open_frame){.end_ns = end_ns, .frame = event->what};
+  if (open->count && open->list[open->count - 1].end_ns < end_ns)
+    end_ns = open->list[open->count - 1].end_ns; /* times are rounded: a callee ends with its caller at the latest */
+  open->list[open->count++] = (struct open_frame){.end_ns = end_ns, .serial = ++r->serials, .frame = event->what};
   r->stack = UINT32_MAX;
+}
+
+static size_t innermost(const struct open_frames *open, uint32_t *ids, size_t max)
+{
+  size_t count = 0;
+  for (; count < max && count < open->count; ++count)
+    ids[count] = open->list[open->count - 1 - count].frame;
+  return count;
 }
 
 static uint32_t stack_now(struct replay *r, uint64_t now_ns)
 {
-  uint32_t ids[SC_STACK_PYTHON_MAX];
-  size_t count = 0;
-  end_frames(r, now_ns);
+  uint32_t python[SC_STACK_PYTHON_MAX], native[SC_STACK_NATIVE_MAX];
+  end_frames(r, &r->frames, now_ns);
+  end_frames(r, &r->operators, now_ns);
   if (r->stack != UINT32_MAX)
     return r->stack;
-  while (count < SC_STACK_PYTHON_MAX && count < r->frame_count) {
-    ids[count] = r->frames[r->frame_count - 1 - count].frame;
-    ++count;
-  }
-  r->stack = sc_feed_stack(r->feed, ids, count, NULL, 0);
+  size_t python_count = innermost(&r->frames, python, SC_COUNTOF(python));
+  size_t native_count = innermost(&r->operators, native, SC_COUNTOF(native));
+  r->stack = sc_feed_stack(r->feed, python, python_count, native, native_count);
   return r->stack;
 }
 
@@ -257,6 +271,30 @@ static uint32_t flags_of(const struct replay *r, const struct event *event, cons
   return flags;
 }
 
+/* Which stream a synchronise was for, where the trace does not say: that of the copy which the same operator made just
+ * before it. */
+static void settle_stream(struct replay *r, enum sc_op op, struct sc_record_call *call)
+{
+  if (op != SC_OP_COPY && op != SC_OP_COPY_ASYNC && op != SC_OP_SYNC_STREAM)
+    return;
+  end_frames(r, &r->operators, call->start_ns);
+  uint64_t operator = r->operators.count ? r->operators.list[r->operators.count - 1].serial : 0;
+  if (op != SC_OP_SYNC_STREAM) {
+    if (call->stream) {
+      r->copy.operator = operator;
+      r->copy.stream = call->stream;
+      r->copy.device = SC_CALL_DEVICE(call);
+    }
+  } else if (call->stream == 0 && operator && operator == r->copy.operator) {
+    call->stream = r->copy.stream;
+    call->api = SC_CALL_API(call) | (uint32_t)r->copy.device << 16 |
+                (SC_CALL_FLAGS(call) & ~(uint32_t)SC_CALL_NO_ARGUMENTS) << 24;
+    ++r->feed->totals.streams_taken;
+  } else if (call->stream == 0) {
+    ++r->feed->totals.streams_unknown;
+  }
+}
+
 static void follow_capture(struct replay *r, const struct event *event, const struct feed_api *api)
 {
   if (event->status != 0)
@@ -290,6 +328,7 @@ static void take_call(struct replay *r, const struct event *event)
                                   .status = event->status,
                                   .direction = event->direction,
                                   .memory = event->memory};
+  settle_stream(r, (enum sc_op)api->op, &record);
   if (needs_stack(api->op))
     record.head.stack = event->extra ? event->extra : stack_now(r, event->start_ns);
   uint64_t before = sc_analysis_syncs(r->thread), gap_ns;
@@ -317,7 +356,8 @@ static bool begin_thread(struct replay *r, uint32_t index)
   r->capturing = 0;
   r->range_count = 0;
   r->next_end_ns = UINT64_MAX;
-  r->frame_count = 0;
+  r->frames.count = r->operators.count = 0;
+  r->copy.operator = 0;
   r->stack = UINT32_MAX;
   return r->thread &&
          (!thread->name || sc_analysis_thread_name(r->thread, thread->name, strlen(thread->name)));
@@ -409,7 +449,8 @@ static enum sc_status take_event(struct replay *r, const struct event *event, st
   if (event->start_ns >= r->next_end_ns)
     end_ranges(r, event->start_ns);
   switch ((enum event_kind)event->kind) {
-  case EVENT_FRAME: begin_frame(r, event); break;
+  case EVENT_FRAME: begin_frame(r, &r->frames, event); break;
+  case EVENT_OPERATOR: begin_frame(r, &r->operators, event); break;
   case EVENT_RANGE:
   case EVENT_SPAN: return begin_range(r, event) ? SC_OK : no_memory(err);
   case EVENT_CALL: take_call(r, event); break;
