@@ -85,6 +85,7 @@ void sc_analysis_free(struct sc_analysis *a)
   sc_tally_maker_free(a->tally);
   sc_hist_free(&a->drain);
   sc_events_free(a->events);
+  sc_marks_free(a);
   free(a->kinds);
   sc_spread_free(&a->steps);
   sc_tree_free(&a->tree);
@@ -168,7 +169,7 @@ struct sc_analysis_thread *sc_analysis_thread(struct sc_analysis *a, uint64_t se
   t->analysis = a;
   t->serial = serial;
   t->tid = tid;
-  t->node = &a->tree.root;
+  t->node = t->base = &a->tree.root;
   t->next_end_ns = UINT64_MAX;
   t->counter = (struct sc_counter){.counts = &t->fresh, .hooks = &hooks, .context = t};
   sc_scope_first_window(a, t);
@@ -186,6 +187,8 @@ bool sc_analysis_thread_name(struct sc_analysis_thread *t, const char *name, siz
     return false;
   free(t->name);
   t->name = copy;
+  if (strncmp(copy, AUTOGRAD_THREAD, strlen(AUTOGRAD_THREAD)) == 0)
+    sc_scope_rebase(t, sc_tree_backward(&t->analysis->tree));
   return true;
 }
 
@@ -287,6 +290,8 @@ static inline void on_record(struct sc_analysis *a, struct sc_analysis_thread *t
     sc_scope_range(a, t, (const struct sc_record_range *)head);
   else if (head->kind == SC_RECORD_THREAD || head->kind == SC_RECORD_NOTE)
     on_text(a, t, (const struct sc_record_text *)head);
+  else if (head->kind == SC_RECORD_MARK && !sc_marks_take(a, (const struct sc_record_range *)head))
+    a->failed = true;
 }
 
 void sc_analysis_record(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_head *record)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The engine's state, for the files that make up the engine: engine.c (construction, records; what they count is
- * trace/count.c's), scope.c (the open ranges of a thread), finish.c (the end, and what has to be said). */
+ * trace/count.c's), scope.c (the open ranges of a thread), steps.c (steps that marks delimit), finish.c (the end, and
+ * what has to be said). */
 #ifndef SC_ANALYSIS_ENGINE_H
 #define SC_ANALYSIS_ENGINE_H
 
@@ -13,6 +14,21 @@
 #define EARLY_MAX 256          /* ends of start/end ranges whose start comes later in the file */
 #define WHERE_MAX (1 + 8)      /* ranges of a sync that a later call still belongs to */
 #define NOTES_MAX 64           /* different notes of one trace that are shown */
+
+#define HIDDEN_MAX 32          /* compiled regions that are named */
+#define AUTOGRAD_THREAD "pt_autograd_" /* how PyTorch names the threads that run backward; a number follows */
+
+enum { STEP_OUTSIDE, STEP_WARMUP, STEP_COUNTED };
+struct marked_step {
+  uint64_t end_ns, syncs;
+  uint8_t state;
+};
+struct marked_steps { /* each begins where the one before it ends */
+  struct marked_step *list;
+  size_t count;
+  uint64_t first_ns; /* where the first one begins */
+  enum sc_step_source source;
+};
 
 struct tally_mark { /* tally.c: where an occurrence began */
   size_t entry;
@@ -48,7 +64,8 @@ struct raw_site { /* syncs of the same stack, call, class and memory; without a 
   uint8_t kind, cls, direction, memory; /* kind: enum sc_site_kind */
   const struct sc_node *scope;          /* without a stack: its range, part of the key */
   const struct sc_node *node;           /* the innermost range that holds all of them */
-  uint64_t count, bytes, read_backs, uploads, idle, merged, in_steps, wait_ns;
+  uint64_t count, bytes, read_backs, uploads, idle, merged, wait_ns;
+  uint64_t in_steps, in_marked; /* of count: in steps that are ranges, in steps that marks delimit */
   struct sc_hist wait;
   uint64_t drain_ns;
   struct sc_hist drain; /* empty: not measured */
@@ -78,6 +95,8 @@ struct sc_analysis_thread {
   struct sc_counts fresh; /* since the ranges last changed; belongs to `node` and to every open span */
   struct sc_counts total;
   struct sc_node *node;
+  struct sc_node *base; /* of calls in no range: the root, or "backward" */
+  size_t marked_cursor; /* the first step of analysis->marked that has not ended */
   uint64_t first_ns, last_ns;
   uint64_t steps;       /* that ended */
   size_t window;        /* the first that has not ended */
@@ -130,6 +149,10 @@ struct sc_analysis {
 
   struct sc_spread steps; /* syncs per occurrence of all ranges of level step */
   uint64_t step_count, step_warmup;
+  struct marked_steps marked;
+  char *hidden[HIDDEN_MAX]; /* compiled regions */
+  size_t hidden_count;
+  bool hidden_more, profiler_started;
   uint64_t warmup, from_ns; /* from_ns: UINT64_MAX until the range was seen; 0: from the beginning */
   const struct sc_window *windows; /* NULL: everything is counted */
   size_t window_count;
@@ -159,6 +182,17 @@ void sc_scope_finish(struct sc_analysis *analysis, struct sc_analysis_thread *th
 /* Where counting stands at the beginning, and after boundary_ns was reached at now_ns. */
 void sc_scope_first_window(const struct sc_analysis *analysis, struct sc_analysis_thread *thread);
 void sc_scope_cross(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint64_t now_ns);
+
+/* Calls in no range belong to `base` from now on. */
+void sc_scope_rebase(struct sc_analysis_thread *thread, struct sc_node *base);
+
+/* steps.c */
+void sc_steps_sync(struct sc_analysis_thread *thread, uint64_t time_ns); /* counts it to its step */
+bool sc_steps_in_counted(struct sc_analysis_thread *thread, uint64_t time_ns); /* in one that is no warm-up */
+bool sc_steps_finish(struct sc_analysis *analysis, struct sc_process *process); /* false: out of memory */
+bool sc_marks_take(struct sc_analysis *analysis, const struct sc_record_range *record); /* likewise */
+bool sc_marks_warn(const struct sc_analysis *analysis, const char *label, struct sc_findings *findings);
+void sc_marks_free(struct sc_analysis *analysis);
 
 /* sites.c */
 void sc_sites_sync(struct sc_analysis_thread *thread, enum sc_class cls, const struct sc_record_call *call,

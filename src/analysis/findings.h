@@ -160,6 +160,12 @@ struct sc_event {
 struct sc_events; /* of one process; in memory, beyond some size in a temporary file */
 
 struct sc_tally;  /* analysis/tally.h */
+enum sc_step_source {
+  SC_STEPS_RANGES,    /* ranges of level step */
+  SC_STEPS_OPTIMIZER, /* from the end of one optimizer step to the end of the next, all threads */
+  SC_STEPS_FORWARD,   /* the same of the outermost module's forward */
+};
+const char *sc_step_source_name(enum sc_step_source source); /* "ranges", "optimizer", "forward" */
 
 struct sc_process {
   struct sc_events *events; /* NULL: not asked for (sc_analysis_options.events) */
@@ -188,6 +194,7 @@ struct sc_process {
   uint64_t stacks, stack_walks, stacks_missing; /* stacks taken by the tracer; those that had to be walked; those that */
   uint64_t stack_ns;                            /* could not be had in full. The time it took, in no wait */
   bool has_steps;
+  enum sc_step_source step_source;
   uint64_t steps, warmup; /* all that began; of them left out of minimum, median and maximum as warm-up */
   uint64_t step_min, step_max;
   double step_median; /* NaN: no step is left (min and max are then 0) */

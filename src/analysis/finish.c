@@ -147,7 +147,8 @@ static bool warn_ranges(const struct sc_analysis *a, const char *label, struct s
 static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *counts, const char *label,
                         struct sc_findings *f)
 {
-  bool ok = warn_notes(a, label, f) && warn_ranges(a, label, f) && warn_hidden_waits(a, label, f);
+  bool ok = warn_notes(a, label, f) && warn_ranges(a, label, f) && warn_hidden_waits(a, label, f) &&
+            sc_marks_warn(a, label, f);
   if (counts->uncertain)
     ok &= sc_findings_warn(f,
                            "%s%" PRIu64 " calls could not be judged: the kind of memory or the direction of the copy "
@@ -208,14 +209,7 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
   for (size_t i = 0; ok && a->tree.range_of && i < a->tree.count; ++i)
     a->tree.range_of[i] = UINT32_MAX; /* of a node that was never seen open */
   ok = ok && sc_tree_finish(&a->tree, process);
-  if (a->step_count) {
-    process->has_steps = true;
-    process->steps = a->step_count;
-    process->warmup = a->step_warmup;
-    process->step_min = a->steps.min;
-    process->step_max = a->steps.max;
-    process->step_median = sc_spread_median(&a->steps);
-  }
+  ok = ok && sc_steps_finish(a, process);
   if (a->drain.count) {
     process->drain_gap_total_us = (double)a->drain_ns / 1e3;
     process->drain_gap_p50_us = sc_hist_quantile(&a->drain, 0.5) / 1e3;

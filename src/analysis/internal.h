@@ -52,6 +52,8 @@ struct sc_node { /* one range path of the process, whatever the thread */
 struct sc_tree {
   struct sc_node root;
   size_t count, limit;
+  size_t module_count; /* of count: nodes of modules, which have a limit of their own */
+  struct sc_node *backward; /* NULL until asked for */
   uint64_t gathered; /* occurrences that the limit of paths shut out */
   uint64_t too_deep; /* occurrences that the limit of depth shut out */
   bool failed;       /* out of memory */
@@ -73,6 +75,8 @@ void sc_tree_free(struct sc_tree *tree);
 /* The node for a range opened under parent. Never NULL: the parent itself when memory is out (tree->failed). */
 struct sc_node *sc_tree_child(struct sc_tree *tree, struct sc_node *parent, bool spanning, uint32_t domain,
                               uint32_t name);
+/* Where calls of autograd's threads belong that are in no range. Never NULL: the root when memory is out. */
+struct sc_node *sc_tree_backward(struct sc_tree *tree);
 /* The innermost range that holds both, which may be the root. */
 const struct sc_node *sc_tree_common(const struct sc_node *a, const struct sc_node *b);
 /* Fills totals and appends all nodes to the process, depth first. False: out of memory. */
@@ -90,6 +94,28 @@ struct sc_window {
 void sc_analysis_within(struct sc_analysis *analysis, const struct sc_window *windows, size_t count);
 /* When a range that ends the warm-up first opened, on whatever thread. */
 void sc_analysis_from(struct sc_analysis *analysis, uint64_t from_ns);
+/* What marks mean: those of domain "synccount", and "synccount.*" of the default domain. */
+#define SC_DOMAIN_NAME "synccount"
+#define SC_MODULE_DOMAIN "synccount.torch" /* ranges of modules: src/python/synccount_torch.py */
+enum sc_mark { SC_MARK_OTHER, SC_MARK_STEP_END, SC_MARK_FORWARD_END, SC_MARK_COMPILED, SC_MARK_PROFILER };
+/* about (may be NULL): what stands behind the colon, "" if nothing does. Not set for SC_MARK_OTHER. */
+enum sc_mark sc_mark_of(const char *domain, const char *name, const char **about);
+
+/* Steps of the whole process. A series is one optimizer, or one module on one thread. */
+struct sc_step_mark {
+  uint64_t time_ns, series, thread; /* thread: 0 for optimizers, whatever thread steps */
+  bool forward;
+};
+struct sc_step_ends {
+  const struct sc_step_mark *marks; /* of one series, by time */
+  size_t count;
+  enum sc_step_source source;
+};
+/* Sorts the marks; the chosen ones stay among them. */
+void sc_steps_choose(struct sc_step_mark *marks, size_t count, struct sc_step_ends *out);
+/* After _within and _from. False: out of memory. */
+bool sc_analysis_steps(struct sc_analysis *analysis, const struct sc_step_ends *ends);
+
 /* Many records at once: the loop that has to be fast. Stops at a malformed one. */
 void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const unsigned char *bytes,
                          size_t size);

@@ -147,6 +147,24 @@ static bool add_conditions(const struct sc_reader *reader, const struct sc_proce
   return ok;
 }
 
+/* Asked for, and not one seen. */
+static bool warn_of_modules(const struct sc_reader *reader, const struct sc_process *process, const char *label,
+                            struct sc_findings *f)
+{
+  if (!sc_reader_meta(reader, "torch_modules") || process->unmeasured)
+    return true;
+  for (size_t i = 0; i < process->range_count; ++i) {
+    if (strcmp(process->ranges[i].domain, SC_MODULE_DOMAIN) == 0 && strcmp(process->ranges[i].path, "backward") != 0)
+      return true;
+  }
+  return sc_findings_warn(
+      f,
+      "%s--torch-modules saw no call of a PyTorch module. If it is a PyTorch program: Python's options -I, -E and -S, or "
+      "a changed PYTHONPATH, keep the names from being added; modules that run only inside a compiled function are not "
+      "called; and a PyTorch without CUDA is left alone.",
+      label);
+}
+
 static enum sc_status take_records(struct sc_reader *reader, struct sc_analysis *analysis, uint64_t *gaps,
                                    struct sc_error *err)
 {
@@ -182,12 +200,46 @@ struct scan {
   size_t window_count, window_cap;
   bool marks_missing; /* more starts and stops had no room than could be told */
   uint64_t from_ns; /* UINT64_MAX: no such range */
+  struct sc_step_mark *steps;
+  size_t step_count, step_cap;
 };
 
 static void free_scan(struct scan *scan)
 {
   free(scan->marks);
   free(scan->windows);
+  free(scan->steps);
+}
+
+/* Names are known before the first record: most traces have no such mark, and are read once. */
+static bool may_have_step_marks(const struct sc_reader *reader)
+{
+  for (uint32_t id = 1, last = sc_reader_last_string(reader); id <= last; ++id) {
+    const char *name = sc_reader_string(reader, id, NULL);
+    enum sc_mark mark = sc_mark_of(SC_DOMAIN_NAME, name, NULL);
+    if (mark == SC_MARK_OTHER)
+      mark = sc_mark_of("", name, NULL);
+    if (mark == SC_MARK_STEP_END || mark == SC_MARK_FORWARD_END)
+      return true;
+  }
+  return false;
+}
+
+static bool scan_mark(const struct sc_reader *reader, uint64_t thread, const struct sc_record_range *record,
+                      struct scan *scan)
+{
+  const char *domain = record->domain ? sc_reader_string(reader, record->domain, NULL) : "";
+  enum sc_mark mark = sc_mark_of(domain, sc_reader_string(reader, record->name, NULL), NULL);
+  if (mark != SC_MARK_STEP_END && mark != SC_MARK_FORWARD_END)
+    return true;
+  struct sc_step_mark *step = sc_array_push(&scan->steps, &scan->step_count, &scan->step_cap, sizeof *step);
+  if (!step)
+    return false;
+  step->time_ns = record->time_ns;
+  step->series = (uint64_t)record->domain << 32 | record->name;
+  step->forward = mark == SC_MARK_FORWARD_END;
+  step->thread = step->forward ? thread : 0;
+  return true;
 }
 
 static bool scan_call(const struct sc_reader *reader, const struct sc_record_call *call, struct scan *scan)
@@ -268,10 +320,12 @@ static enum sc_status scan_trace(const struct sc_reader *whole, const struct sc_
     status = sc_reader_next(reader, &batch, &more, err);
     const struct sc_record_head *head;
     while (status == SC_OK && more && ok && (head = sc_batch_next(&batch, &offset))) {
-      if (head->kind == SC_RECORD_CALL && options->capture_range)
+      if (head->kind == SC_RECORD_CALL && options && options->capture_range)
         ok = scan_call(reader, (const struct sc_record_call *)head, scan);
-      else if (head->kind == SC_RECORD_RANGE_PUSH || head->kind == SC_RECORD_RANGE_START)
+      else if (options && (head->kind == SC_RECORD_RANGE_PUSH || head->kind == SC_RECORD_RANGE_START))
         scan_range(reader, (const struct sc_record_range *)head, options->from, scan);
+      else if (head->kind == SC_RECORD_MARK)
+        ok = scan_mark(reader, batch.thread, (const struct sc_record_range *)head, scan);
     }
   }
   sc_reader_close(reader);
@@ -361,11 +415,12 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
                                 struct sc_findings *findings, struct sc_error *err)
 {
   struct scan scan = {.from_ns = UINT64_MAX};
+  struct sc_step_ends ends;
   struct sc_process *process = NULL;
   char label[64];
   uint64_t gaps = 0;
   enum sc_status status = SC_OK;
-  if (options && (options->from || options->capture_range))
+  if ((options && (options->from || options->capture_range)) || may_have_step_marks(reader))
     status = scan_trace(reader, options, &scan, err);
   if (status != SC_OK) {
     free_scan(&scan);
@@ -382,6 +437,11 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
     sc_analysis_from(analysis, scan.from_ns);
   if (options && options->capture_range)
     sc_analysis_within(analysis, scan.windows ? scan.windows : &no_window, scan.window_count);
+  sc_steps_choose(scan.steps, scan.step_count, &ends);
+  if (!sc_analysis_steps(analysis, &ends)) {
+    status = SC_ERR_NOMEM;
+    goto cleanup;
+  }
   status = take_records(reader, analysis, &gaps, err);
   if (status != SC_OK)
     goto cleanup;
@@ -394,6 +454,8 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
   if (status == SC_OK) {
     add_beyond(reader, options && options->capture_range, process);
     status = sc_analysis_finish(analysis, label, process, findings, NULL);
+  if (status == SC_OK && !warn_of_modules(reader, process, label, findings))
+    status = SC_ERR_NOMEM;
   }
   if (status == SC_OK &&
       (!add_losses(reader, gaps, label, process, findings) || !add_conditions(reader, process, label, findings)))

@@ -176,9 +176,17 @@ static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint
   t->node = node;
 }
 
-static struct sc_node *enclosing(struct sc_analysis *a, const struct sc_analysis_thread *t, size_t index)
+static struct sc_node *enclosing(const struct sc_analysis_thread *t, size_t index)
 {
-  return index ? t->stack[index - 1].node : &a->tree.root;
+  return index ? t->stack[index - 1].node : t->base;
+}
+
+void sc_scope_rebase(struct sc_analysis_thread *t, struct sc_node *base)
+{
+  sc_scope_settle(t);
+  t->base = base;
+  if (t->depth == 0)
+    t->node = base;
 }
 
 /* Push/pop stacks are one per domain: the range that is popped need not be the innermost one of all. */
@@ -204,8 +212,8 @@ static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint3
   --t->depth;
   memmove(&t->stack[i], &t->stack[i + 1], (t->depth - i) * sizeof *t->stack);
   for (; i < t->depth; ++i) /* the ranges inside it go on, on a path without it */
-    t->stack[i].node = sc_tree_child(&a->tree, enclosing(a, t, i), false, t->stack[i].domain, t->stack[i].name);
-  t->node = enclosing(a, t, t->depth);
+    t->stack[i].node = sc_tree_child(&a->tree, enclosing(t, i), false, t->stack[i].domain, t->stack[i].name);
+  t->node = enclosing(t, t->depth);
   if (a->tally)
     sc_tally_closed(t);
 }
@@ -356,6 +364,10 @@ static void leave_open(struct sc_analysis *a, struct sc_analysis_thread *t, stru
 void sc_scope_finish(struct sc_analysis *a, struct sc_analysis_thread *t)
 {
   sc_scope_settle(t);
+  if (t->base->parent && (t->total.api_calls || t->total.submissions)) { /* "backward": one for each thread */
+    ++t->base->occurrences;
+    ++t->base->unfinished;
+  }
   sc_scope_expire(a, t, UINT64_MAX - 1); /* those whose end was seen */
   for (size_t i = 0; i < t->depth; ++i) {
     if (t->stack[i].counted)

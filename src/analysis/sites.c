@@ -87,6 +87,7 @@ static struct raw_site *site_of(struct sc_analysis_thread *t, const struct raw_s
     site->node = sc_tree_common(site->node, t->node);
   ++site->count;
   site->in_steps += in_counted_step(t, call);
+  site->in_marked += sc_steps_in_counted(t, call->start_ns);
   return site;
 }
 
@@ -123,6 +124,7 @@ void sc_sites_sync(struct sc_analysis_thread *t, enum sc_class cls, const struct
                          .direction = (uint8_t)facts->direction,
                          .memory = facts->memory};
   key.scope = scope_of(t, key.stack);
+  sc_steps_sync(t, call->start_ns);
   sc_sites_settle(t);
   if (t->outside)
     return;
@@ -176,6 +178,7 @@ void sc_sites_beside(struct sc_analysis_thread *t, enum sc_site_kind kind, const
   site->node = sc_tree_common(site->node, t->node);
   ++site->count;
   site->in_steps += in_counted_step(t, call);
+  site->in_marked += sc_steps_in_counted(t, call->start_ns);
   if (kind == SC_SITE_POLL) {
     site->wait_ns += call->duration_ns;
     sc_hist_add(&site->wait, call->duration_ns);

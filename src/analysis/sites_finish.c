@@ -248,7 +248,7 @@ static bool build(struct builder *b, struct raw_site *raw)
                            .drain_gap_total_us = NAN,
                            .drain_gap_p50_us = NAN};
   out->node = raw->node;
-  out->in_steps = raw->in_steps;
+  out->in_steps = b->process->step_source == SC_STEPS_RANGES ? raw->in_steps : raw->in_marked;
   out->wait_ns = raw->wait_ns;
   out->wait = raw->wait;
   raw->wait = (struct sc_hist){0};

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MODULES_FACTOR 16 /* so many times the limit of other ranges */
+
 enum { SLOT_IDS_PUSH, SLOT_IDS_SPANNING, SLOT_TEXT_PUSH, SLOT_TEXT_SPANNING };
 
 const char *sc_level_name(enum sc_level level)
@@ -136,6 +138,27 @@ static enum sc_level level_named(const char *name)
 
 bool sc_analysis_has_level(const char *name) { return level_named(name) != SC_LEVEL_NONE; }
 
+/* "model.layers.3" is a layer, "mlp.experts.7" an expert: the names that lists of modules have in most models. */
+static enum sc_level level_of_module(const char *name)
+{
+  static const struct {
+    const char *list;
+    enum sc_level level;
+  } lists[] = {{"layers", SC_LEVEL_LAYER}, {"layer", SC_LEVEL_LAYER}, {"h", SC_LEVEL_LAYER},
+               {"blocks", SC_LEVEL_LAYER}, {"block", SC_LEVEL_LAYER}, {"experts", SC_LEVEL_EXPERT}};
+  const char *number = strrchr(name, '.');
+  if (!number || number[1] == '\0' || number[1 + strspn(number + 1, "0123456789")] != '\0')
+    return SC_LEVEL_NONE;
+  const char *list = number;
+  while (list > name && list[-1] != '.')
+    --list;
+  for (size_t i = 0; i < SC_COUNTOF(lists); ++i) {
+    if ((size_t)(number - list) == strlen(lists[i].list) && strncmp(list, lists[i].list, strlen(lists[i].list)) == 0)
+      return lists[i].level;
+  }
+  return SC_LEVEL_NONE;
+}
+
 static enum sc_level level_of(const struct sc_tree *tree, const struct sc_node *parent, const char *domain,
                               const char *name)
 {
@@ -149,7 +172,9 @@ static enum sc_level level_of(const struct sc_tree *tree, const struct sc_node *
     return SC_LEVEL_LAYER;
   if (has_prefix(name, "synccount.allow:"))
     return SC_LEVEL_ALLOW;
-  if (strcmp(domain, "synccount") != 0)
+  if (strcmp(domain, SC_MODULE_DOMAIN) == 0)
+    return level_of_module(name);
+  if (strcmp(domain, SC_DOMAIN_NAME) != 0)
     return SC_LEVEL_NONE;
   if (has_prefix(name, "run:"))
     return SC_LEVEL_RUN;
@@ -193,6 +218,13 @@ static struct sc_node *add_node(struct sc_tree *tree, struct sc_node *parent, co
   return node;
 }
 
+struct sc_node *sc_tree_backward(struct sc_tree *tree)
+{
+  if (!tree->backward)
+    tree->backward = add_node(tree, &tree->root, SC_MODULE_DOMAIN, "backward", strlen("backward"));
+  return tree->backward ? tree->backward : &tree->root;
+}
+
 /* What is gathered inside what was gathered already stays there. */
 static struct sc_node *other_child(struct sc_tree *tree, struct sc_node *parent, bool spanning)
 {
@@ -227,14 +259,17 @@ static struct sc_node *child_by_text(struct sc_tree *tree, struct sc_node *paren
   struct sc_node *node = lookup(tree, parent, hash, kind);
   if (node)
     return node;
+  /* A model has more modules than people write ranges, and their number does not grow with time. */
+  bool module = strcmp(domain, SC_MODULE_DOMAIN) == 0;
   bool deep = parent->depth >= SC_RANGE_DEPTH;
-  if (deep || tree->count >= tree->limit) {
+  if (deep || (module ? tree->module_count / MODULES_FACTOR : tree->count - tree->module_count) >= tree->limit) {
     ++*(deep ? &tree->too_deep : &tree->gathered);
     return other_child(tree, parent, spanning);
   }
   node = add_node(tree, parent, domain, name, length);
   if (!node)
     return parent;
+  tree->module_count += module;
   node->spanning = spanning;
   enum sc_level level = level_of(tree, parent, node->domain, node->name);
   node->level = level != SC_LEVEL_NONE && is_below(parent, level) ? SC_LEVEL_NONE : level;

@@ -43,6 +43,7 @@ enum cli_option_id {
   CLI_MAX_TRACE,
   CLI_API,
   CLI_KEEP_GOING,
+  CLI_TORCH_MODULES,
   CLI_HELP,
   CLI_VERSION,
 };

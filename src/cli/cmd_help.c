@@ -29,6 +29,7 @@ static const struct {
     {"SYNCCOUNT_FOLLOW", "1", "0: only the process that was started first is traced"},
     {"SYNCCOUNT_FIRST", "unset", "set by the tracer: the number of that process"},
     {"SYNCCOUNT_MAX_TRACE", "no limit", "size from which a process counts without details: 64M"},
+    {"SYNCCOUNT_TORCH_MODULES", "unset", "set by run --torch-modules: the library that takes modules' ranges"},
     {"SYNCCOUNT_CUPTI", "searched for", "path of the libcupti to use"},
     {"SYNCCOUNT_JOB", "what the launcher says", "names the job whose ranks share the folder of --keep-traces"},
     {"SYNCCOUNT_PROBE", "beside synccount", "another program in the place of the MoE probe"},

@@ -11,6 +11,8 @@
 static const struct cli_option options[] = {
     SETTINGS_ANALYSIS_OPTIONS,
     {CLI_STACKS, 0, "stacks", "LIST", "python, native, both with a comma, or none: where each sync\ncomes from"},
+    {CLI_TORCH_MODULES, 0, "torch-modules", NULL,
+     "a range for each call of a PyTorch module, named as in the\nmodel, and steps by its optimizer"},
     {CLI_FOLLOW, 0, "follow", NULL, "trace the processes that the program starts (default)"},
     {CLI_NO_FOLLOW, 0, "no-follow", NULL, "trace only the process that was started"},
     {CLI_API, 0, "api", "LIST", "whose calls are counted: runtime, driver (default: both)"},

@@ -42,6 +42,7 @@ enum sc_status place_find(struct place *out, struct sc_error *err)
   static const char *const tracers[] = {"../lib/libsynccount.so", SC_INSTALLED_TRACER, NULL};
   static const char *const simcudas[] = {"../lib/simcuda", SC_INSTALLED_SIMCUDA, NULL};
   static const char *const configs[] = {"../share/synccount/configs", SC_INSTALLED_CONFIGS, NULL};
+  static const char *const pythons[] = {"../share/synccount/python", SC_INSTALLED_PYTHON, NULL};
   char exe[PATH_MAX];
   struct place place = {0};
   enum sc_status status = SC_OK;
@@ -62,6 +63,8 @@ enum sc_status place_find(struct place *out, struct sc_error *err)
     status = find(exe, simcudas, &place.simcuda, err);
   if (status == SC_OK)
     status = find(exe, configs, &place.configs, err);
+  if (status == SC_OK)
+    status = find(exe, pythons, &place.python, err);
   if (status != SC_OK) {
     place_free(&place);
     return status;
@@ -76,5 +79,6 @@ void place_free(struct place *place)
   free(place->tracer);
   free(place->simcuda);
   free(place->configs);
+  free(place->python);
   *place = (struct place){0};
 }

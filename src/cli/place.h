@@ -10,6 +10,7 @@ struct place {
   char *tracer;  /* libsynccount.so */
   char *simcuda; /* folder with the stand-in CUDA libraries */
   char *configs; /* folder with the shipped shapes */
+  char *python;  /* folder with the sitecustomize of --torch-modules */
 };
 
 /* SC_ERR_SYSTEM names what is missing and where it was looked for. The environment's SYNCCOUNT_PROBE points at another

@@ -54,6 +54,29 @@ static bool inject(struct program *program, const char *name, const char *tracer
   return getenv(name) || change_to(program, name, tracer);
 }
 
+/* Python finds our sitecustomize before any other, which that one then runs. */
+static bool name_modules(struct program *program, const char *tracer, const char *python)
+{
+  const char *before = getenv("PYTHONPATH");
+  return change_to(program, "SYNCCOUNT_TORCH_MODULES", tracer) &&
+         (before && *before ? change(program, sc_asprintf("PYTHONPATH=%s:%s", python, before))
+                            : change_to(program, "PYTHONPATH", python));
+}
+
+/* PYTHONPATH has no way to quote a colon. */
+static enum sc_status find_python(const struct program *program, char **out, struct sc_error *err)
+{
+  *out = realpath(program->place->python, NULL);
+  if (!*out)
+    return sc_error_set(err, SC_ERR_SYSTEM, "cannot use the folder %s: %s", program->place->python, strerror(errno));
+  if (strchr(*out, ':'))
+    return sc_error_set(err, SC_ERR_SYSTEM,
+                        "--torch-modules cannot work from %s: PYTHONPATH cannot name a folder with a colon. Install "
+                        "synccount elsewhere",
+                        *out);
+  return SC_OK;
+}
+
 enum sc_status program_prepare(struct program *program, struct sc_error *err)
 {
   const struct settings *settings = program->settings;
@@ -68,8 +91,15 @@ enum sc_status program_prepare(struct program *program, struct sc_error *err)
             change_to(program, "SYNCCOUNT_STACKS", settings->stacks) &&
             change_to(program, "SYNCCOUNT_API", settings->api) &&
             change_to(program, "SYNCCOUNT_MAX_TRACE", settings->max_trace);
+  enum sc_status status = ok ? SC_OK : no_memory(err);
+  char *python = NULL;
+  if (status == SC_OK && settings->torch_modules)
+    status = find_python(program, &python, err);
+  if (python && status == SC_OK && !name_modules(program, tracer, python))
+    status = no_memory(err);
+  free(python);
   free(tracer);
-  return ok ? SC_OK : no_memory(err);
+  return status;
 }
 
 enum sc_status program_run(struct program *program, struct launch_end *end, struct sc_error *err)

@@ -337,6 +337,7 @@ bool settings_option(void *context, enum cli_option_id id, const char *argument,
   case CLI_NO_FOLLOW: s->no_follow = true; return true;
   case CLI_MAX_TRACE: return max_trace(argument, &s->max_trace, err);
   case CLI_API: return api(argument, &s->api, err);
+  case CLI_TORCH_MODULES: s->torch_modules = true; return true;
   case CLI_KEEP_GOING: s->keep_going = true; return true;
   default: sc_error_set(err, SC_ERR_INTERNAL, "an option of the table has no handler"); return false;
   }

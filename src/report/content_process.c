@@ -177,6 +177,11 @@ static void totals_lines(struct sc_doc *doc, const struct sc_process *p, bool si
     cost_line(doc, p);
 }
 
+static const char *step_bounds(enum sc_step_source source)
+{
+  return source == SC_STEPS_OPTIMIZER ? "the end of one optimizer step" : "the end of one forward";
+}
+
 static void state_lines(struct sc_doc *doc, const struct sc_process *p, bool simulated)
 {
   if (p->has_steps) {
@@ -184,6 +189,8 @@ static void state_lines(struct sc_doc *doc, const struct sc_process *p, bool sim
 
     sc_put_count(&line, p->steps);
     sc_buf_printf(&line, " step%s", sc_plural(p->steps));
+    if (p->step_source != SC_STEPS_RANGES)
+      sc_buf_printf(&line, " from %s to the next, all threads", step_bounds(p->step_source));
     if (p->warmup) {
       sc_buf_puts(&line, " (");
       sc_put_count(&line, p->warmup);

@@ -104,6 +104,7 @@ static json_t *steps_value(const struct sc_process *p, bool *ok)
   if (!p->has_steps)
     return json_null();
   object = json_object();
+  sc_json_put(object, "source", sc_json_text(sc_step_source_name(p->step_source)), ok);
   sc_json_put(object, "count", sc_json_count(p->steps), ok);
   sc_json_put(object, "warmup", sc_json_count(p->warmup), ok);
   sc_json_put(object, "min", isnan(p->step_median) ? json_null() : sc_json_count(p->step_min), ok);

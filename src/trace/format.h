@@ -117,6 +117,8 @@ enum sc_record_kind { /* unknown kinds are skipped by units */
   SC_RECORD_MODULE = 11, /* a loaded file that native frames lie in */
   SC_RECORD_FRAME = 12,  /* a line of Python */
   SC_RECORD_STACK = 13,  /* where a call came from: frames, innermost first */
+  SC_RECORD_MARK = 14,   /* a moment: struct sc_record_range without a handle. Of domain "synccount", or named
+                            "synccount.*" in the default domain; others are not recorded */
 };
 
 struct sc_record_head { /* the first 16 bytes of every record */
@@ -177,7 +179,7 @@ struct sc_record_call { /* 64 bytes: one outermost CUDA call */
  * same object is asked again by the same function, later answers are added to it in place (bytes, duration,
  * and the status of the last answer). One that is ready at once is a record of its own with bytes 0. */
 
-struct sc_record_range { /* 64 bytes: push, pop, start, end */
+struct sc_record_range { /* 64 bytes: push, pop, start, end, mark */
   struct sc_record_head head;
   uint64_t time_ns;
   uint64_t handle; /* start and end: the range's id in this process */

@@ -86,6 +86,7 @@ struct sc_reader {
   void *modules[MODULE_PAGES]; /* pages of struct module_item */
   struct meta *metas;
   size_t meta_count, meta_capacity;
+  uint32_t last_string; /* the highest id */
   size_t text_bytes; /* in all blocks */
   struct block *blocks;
   char *free_text; /* in the first block, */
@@ -218,6 +219,8 @@ static enum taken take_string(struct sc_reader *reader, uint32_t id, const char 
     return item->length == length && memcmp(item->bytes, text, length) == 0 ? TAKEN : CONFLICT;
   item->bytes = keep_text(reader, text, length);
   item->length = length;
+  if (item->bytes && id > reader->last_string)
+    reader->last_string = id;
   return item->bytes ? TAKEN : OVER_LIMIT;
 }
 
@@ -915,6 +918,8 @@ const char *sc_reader_string(const struct sc_reader *reader, uint32_t id, size_t
     *length = item->length;
   return item->bytes;
 }
+
+uint32_t sc_reader_last_string(const struct sc_reader *reader) { return reader->last_string; }
 
 const struct sc_api *sc_reader_api(const struct sc_reader *reader, uint32_t id) {
   const struct sc_api *item = find_item(reader->apis, API_PAGES, id, sizeof *item);

@@ -105,6 +105,7 @@ void sc_reader_damage(const struct sc_reader *reader, struct sc_damage *out);
 
 /* NULL if the id was not defined. text is NUL-terminated but may hold NULs inside; *length may be NULL. */
 const char *sc_reader_string(const struct sc_reader *reader, uint32_t id, size_t *length);
+uint32_t sc_reader_last_string(const struct sc_reader *reader); /* the highest id that is defined; 0: none is */
 struct sc_api {
   uint32_t id, cbid;
   uint8_t domain;

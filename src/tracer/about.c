@@ -116,6 +116,7 @@ void sc_about_process(struct sc_writer_thread *thread) {
   static const char *const local_ranks[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
                                              "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID" };
   static const char *const blocking[] = { "CUDA_LAUNCH_BLOCKING" };
+  static const char *const modules[] = { "SYNCCOUNT_TORCH_MODULES" };
   sc_about_put(thread, "synccount_version", SC_VERSION);
   put_command(thread);
   put_paths(thread);
@@ -123,4 +124,5 @@ void sc_about_process(struct sc_writer_thread *thread) {
   put_first(thread, "rank", ranks, SC_COUNTOF(ranks));
   put_first(thread, "local_rank", local_ranks, SC_COUNTOF(local_ranks));
   put_first(thread, "launch_blocking", blocking, SC_COUNTOF(blocking));
+  put_first(thread, "torch_modules", modules, SC_COUNTOF(modules));
 }

@@ -121,6 +121,8 @@ const struct sc_name *sc_name_intern_wide(const wchar_t *text) {
   return name;
 }
 
+const char *sc_name_text(const struct sc_name *name) { return name == NULL ? "" : name->text; }
+
 uint32_t sc_name_id(const struct sc_name *name, struct sc_thread *thread) {
   sigset_t before;
   if (name == NULL)

@@ -17,6 +17,8 @@ const struct sc_name *sc_name_intern(const char *text);
 const struct sc_name *sc_name_intern_wide(const wchar_t *text);
 /* The name's string id in the trace, written first if this is its first use; 0 for NULL. */
 uint32_t sc_name_id(const struct sc_name *name, struct sc_thread *thread);
+/* NUL-terminated; "" for NULL. */
+const char *sc_name_text(const struct sc_name *name);
 /* Writes a character as UTF-8, at most 4 bytes; what is none becomes U+FFFD. Returns how many. */
 size_t sc_name_put_utf8(uint32_t c, char *out);
 /* In a forked child, where another thread may have held the lock. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * NVTX calls a tool through tables of function pointers, one set in each executable and library that uses it. We fill
- * the ranges, domains and registered strings of each; marks, categories and payloads stay no-ops. Handles are ours to
+ * the ranges, marks, domains and registered strings of each; categories and payloads stay no-ops. Handles are ours to
  * invent: a registered string is its interned name, a domain a small struct that lives until the process ends. */
 #include "tracer/nvtx.h"
 
@@ -151,6 +151,25 @@ static void end(const struct domain *domain, nvtxRangeId_t id) {
   errno = saved;
 }
 
+/* Programs mark whatever they like; only marks that are meant for us are kept. */
+#define OUR_DOMAIN "synccount"
+static bool is_ours(const struct domain *domain, const struct sc_name *name) {
+  const char *text = domain == NULL ? sc_name_text(name) : sc_name_text(domain->name);
+  return domain == NULL ? strncmp(text, OUR_DOMAIN ".", sizeof(OUR_DOMAIN)) == 0 : strcmp(text, OUR_DOMAIN) == 0;
+}
+
+static void mark(const struct domain *domain, const struct sc_name *name) {
+  if (name == NULL || !is_ours(domain, name))
+    return;
+  int saved = errno;
+  struct sc_thread *thread = sc_thread_enter();
+  if (thread != NULL) {
+    put(thread, SC_RECORD_MARK, domain, name, 0, sc_clock_mono_ns());
+    sc_thread_leave(thread);
+  }
+  errno = saved;
+}
+
 static const struct sc_name *name_of(const char *text) { return wanted() ? sc_name_intern(text) : NULL; }
 
 static const struct sc_name *name_of_wide(const wchar_t *text) { return wanted() ? sc_name_intern_wide(text) : NULL; }
@@ -173,6 +192,18 @@ static nvtxRangeId_t range_start_ex(const nvtxEventAttributes_t *event) {
 static nvtxRangeId_t range_start_a(const char *text) { return start(NULL, name_of(text)); }
 static nvtxRangeId_t range_start_w(const wchar_t *text) { return start(NULL, name_of_wide(text)); }
 static void range_end(nvtxRangeId_t id) { end(NULL, id); }
+/* Of the default domain: a text that is not ours is not even interned. */
+static void mark_a(const char *text) {
+  if (text != NULL && strncmp(text, OUR_DOMAIN ".", sizeof(OUR_DOMAIN)) == 0)
+    mark(NULL, name_of(text));
+}
+static void mark_ex(const nvtxEventAttributes_t *event) {
+  if (event != NULL && event->messageType == NVTX_MESSAGE_TYPE_ASCII &&
+      event->size >= offsetof(nvtxEventAttributes_t, message) + sizeof(event->message))
+    mark_a(event->message.ascii);
+  else
+    mark(NULL, name_of_attributes(event));
+}
 static int range_push_ex(const nvtxEventAttributes_t *event) { return push(NULL, name_of_attributes(event)); }
 static int range_push_a(const char *text) { return push(NULL, name_of(text)); }
 static int range_push_w(const wchar_t *text) { return push(NULL, name_of_wide(text)); }
@@ -184,6 +215,12 @@ static nvtxRangeId_t domain_start_ex(nvtxDomainHandle_t domain, const nvtxEventA
 static void domain_end(nvtxDomainHandle_t domain, nvtxRangeId_t id) { end((const struct domain *)domain, id); }
 static int domain_push_ex(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *event) {
   return push((const struct domain *)domain, name_of_attributes(event));
+}
+static void domain_mark_ex(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *event) {
+  if (domain == NULL)
+    mark_ex(event);
+  else
+    mark((const struct domain *)domain, name_of_attributes(event));
 }
 static int domain_pop(nvtxDomainHandle_t domain) { return pop((const struct domain *)domain); }
 
@@ -226,12 +263,14 @@ struct entry {
   NvtxFunctionPointer function;
 };
 static const struct entry core[] = {
+  ENTRY(NVTX_CBID_CORE_MarkEx, mark_ex),              ENTRY(NVTX_CBID_CORE_MarkA, mark_a),
   ENTRY(NVTX_CBID_CORE_RangeStartEx, range_start_ex), ENTRY(NVTX_CBID_CORE_RangeStartA, range_start_a),
   ENTRY(NVTX_CBID_CORE_RangeStartW, range_start_w),   ENTRY(NVTX_CBID_CORE_RangeEnd, range_end),
   ENTRY(NVTX_CBID_CORE_RangePushEx, range_push_ex),   ENTRY(NVTX_CBID_CORE_RangePushA, range_push_a),
   ENTRY(NVTX_CBID_CORE_RangePushW, range_push_w),     ENTRY(NVTX_CBID_CORE_RangePop, range_pop),
 };
 static const struct entry core2[] = {
+  ENTRY(NVTX_CBID_CORE2_DomainMarkEx, domain_mark_ex),
   ENTRY(NVTX_CBID_CORE2_DomainRangeStartEx, domain_start_ex),
   ENTRY(NVTX_CBID_CORE2_DomainRangeEnd, domain_end),
   ENTRY(NVTX_CBID_CORE2_DomainRangePushEx, domain_push_ex),

@@ -132,7 +132,8 @@ static void read_all(size_t *calls, size_t *ranges, size_t *notes) {
     for (size_t offset = 0; (head = sc_batch_next(&batch, &offset)) != NULL;) {
       if (head->kind == SC_RECORD_CALL && (*calls)++ >= calls_before && now.call_count < SC_COUNTOF(now.calls))
         now.calls[now.call_count++] = *(const struct sc_record_call *)(const void *)head;
-      if (head->kind >= SC_RECORD_RANGE_PUSH && head->kind <= SC_RECORD_RANGE_END &&
+      if (((head->kind >= SC_RECORD_RANGE_PUSH && head->kind <= SC_RECORD_RANGE_END) ||
+           head->kind == SC_RECORD_MARK) &&
           now.range_count < SC_COUNTOF(now.ranges))
         take_range(reader, (const struct sc_record_range *)(const void *)head, (*ranges)++);
       if (head->kind == SC_RECORD_NOTE && (*notes)++ >= notes_before && now.note_count < SC_COUNTOF(now.notes)) {

@@ -104,6 +104,31 @@ static void test_domains_and_registered_strings(void **state) {
   expect(records, 3, SC_RECORD_RANGE_POP, "", "");
 }
 
+static void test_only_marks_meant_for_us_are_recorded(void **state) {
+  (void)state;
+  nvtxDomainHandle_t ours = nvtxDomainCreateA("synccount"), other = nvtxDomainCreateA("synccount.other");
+  nvtxEventAttributes_t event = named("step-end:0"), plain = named("synccount.step-end");
+  nvtxEventAttributes_t wide = named(NULL);
+  wide.messageType = NVTX_MESSAGE_TYPE_UNICODE;
+  wide.message.unicode = L"synccount.wide";
+  nvtxDomainMarkEx(ours, &event);
+  nvtxDomainMarkEx(other, &event);
+  nvtxMarkEx(&plain);
+  nvtxMarkA("synccount.step-end");
+  nvtxMarkA("synccount");
+  nvtxMarkA("epoch 3");
+  nvtxMarkA(NULL);
+  nvtxMarkEx(&wide);
+  const struct harness_records *records = harness_read();
+  assert_int_equal(records->range_count, 4);
+  expect(records, 0, SC_RECORD_MARK, "step-end:0", "synccount");
+  expect(records, 1, SC_RECORD_MARK, "synccount.step-end", "");
+  expect(records, 2, SC_RECORD_MARK, "synccount.step-end", "");
+  expect(records, 3, SC_RECORD_MARK, "synccount.wide", "");
+  assert_true(records->ranges[0].time_ns <= records->ranges[1].time_ns && records->ranges[0].time_ns > 0);
+  assert_int_equal(records->ranges[0].handle, 0);
+}
+
 static void test_start_end_ranges_have_ids(void **state) {
   (void)state;
   nvtxEventAttributes_t event = named("second");
@@ -234,6 +259,7 @@ int main(void) {
     cmocka_unit_test(test_ranges_open_when_recording_starts_are_put_first),
     T(test_nested_ranges_return_their_depth),
     T(test_domains_and_registered_strings),
+    T(test_only_marks_meant_for_us_are_recorded),
     T(test_start_end_ranges_have_ids),
     T(test_wide_names_become_utf8),
     T(test_marks_are_ignored),
