@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * /proc, and a Unix socket. */
+#include "cli/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ANSWER_MS 30000 /* loading CUPTI from a slow disk takes seconds */
+#define LIBRARY "libsynccount.so"
+
+static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
+
+/* ---- files of /proc ---------------------------------------------------------------------------- */
+
+/* All of root/proc/PID/file. False with errno if it cannot be read. */
+static bool read_proc(const char *root, pid_t pid, const char *file, struct sc_buf *out)
+{
+  char bytes[4096];
+  char *path = sc_asprintf("%s/proc/%ld/%s", root, (long)pid, file);
+  int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  ssize_t n = -1;
+  free(path);
+  while (fd >= 0 && ((n = read(fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR))) {
+    if (n > 0)
+      sc_buf_append(out, bytes, (size_t)n);
+  }
+  int reason = errno;
+  if (fd >= 0)
+    close(fd);
+  errno = reason;
+  return fd >= 0 && n == 0 && !out->failed;
+}
+
+/* "mnt:[4026531840]" as a new string; NULL if it cannot be read. process: a number, or "self". */
+static char *namespace_of(const char *root, const char *process, const char *kind)
+{
+  char text[64];
+  char *path = sc_asprintf("%s/proc/%s/ns/%s", root, process, kind);
+  ssize_t n = path ? readlink(path, text, sizeof text - 1) : -1;
+  free(path);
+  return n > 0 ? sc_strndup(text, (size_t)n) : NULL;
+}
+
+/* What follows "Key:" on its line of a status file; NULL. */
+static const char *status_value(const struct sc_buf *status, const char *key)
+{
+  const size_t length = strlen(key);
+  for (const char *line = status->data; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+    if (strncmp(line, key, length) == 0 && line[length] == ':')
+      return line + length + 1;
+  }
+  return NULL;
+}
+
+static unsigned long status_number(const struct sc_buf *status, const char *key, int column)
+{
+  const char *at = status_value(status, key);
+  unsigned long value = 0;
+  for (int i = 0; at && i <= column; ++i) {
+    char *end;
+    value = strtoul(at, &end, 10);
+    at = end;
+  }
+  return value;
+}
+
+/* ---- who it is --------------------------------------------------------------------------------- */
+
+static enum sc_status nobody(pid_t pid, struct sc_error *err)
+{
+  return sc_error_set(err, SC_ERR_MEASURE,
+                      "there is no process %ld: give the number of a running one ('pgrep -a python' lists some)",
+                      (long)pid);
+}
+
+static enum sc_status identify(const char *root, pid_t pid, struct target *out, struct sc_error *err)
+{
+  struct sc_buf status = {0};
+  enum sc_status result = SC_OK;
+  if (!read_proc(root, pid, "status", &status) || !status.data) {
+    sc_buf_free(&status);
+    return nobody(pid, err);
+  }
+  const char *name = status_value(&status, "Name"), *state = status_value(&status, "State");
+  if (name) {
+    name += strspn(name, "\t ");
+    snprintf(out->name, sizeof out->name, "%.*s", (int)strcspn(name, "\n"), name);
+  }
+  out->uid = (uid_t)status_number(&status, "Uid", 1);
+  out->gid = (gid_t)status_number(&status, "Gid", 1);
+  unsigned long leader = status_number(&status, "Tgid", 0);
+  if (state && strchr("ZX", state[strspn(state, "\t ")]))
+    result = sc_error_set(err, SC_ERR_MEASURE, "process %ld (%s) has ended; its parent has not taken note yet",
+                          (long)pid, out->name);
+  else if (leader != 0 && leader != (unsigned long)pid)
+    result = sc_error_set(err, SC_ERR_MEASURE, "%ld is a thread of process %lu (%s): attach to that", (long)pid, leader,
+                          out->name);
+  sc_buf_free(&status);
+  return result;
+}
+
+static enum sc_status check_owner(const struct target *target, struct sc_error *err)
+{
+  if (target->uid == geteuid() || geteuid() == 0)
+    return SC_OK;
+  return sc_error_set(err, SC_ERR_MEASURE,
+                      "process %ld (%s) belongs to user %lu, and you are user %lu: run synccount as that user, or as "
+                      "root",
+                      (long)target->pid, target->name, (unsigned long)target->uid, (unsigned long)geteuid());
+}
+
+/* Its number in its own pid namespace, which is the last of the list. */
+static unsigned long inner_pid(const char *root, pid_t pid)
+{
+  struct sc_buf status = {0};
+  unsigned long last = (unsigned long)pid;
+  if (read_proc(root, pid, "status", &status) && status.data) {
+    const char *at = status_value(&status, "NSpid");
+    while (at && *at && *at != '\n') {
+      char *end;
+      unsigned long value = strtoul(at, &end, 10);
+      if (end == at)
+        break;
+      last = value;
+      at = end + strspn(end, "\t ");
+    }
+  }
+  sc_buf_free(&status);
+  return last;
+}
+
+/* Paths, process numbers and sockets mean something else in a container. */
+static enum sc_status check_namespaces(const char *root, const struct target *target, struct sc_error *err)
+{
+  static const char *const kinds[] = {"mnt", "pid"};
+  static const char *const names[] = {"mount", "pid"};
+  char process[24];
+  enum sc_status status = SC_OK;
+  snprintf(process, sizeof process, "%ld", (long)target->pid);
+  for (size_t i = 0; i < SC_COUNTOF(kinds) && status == SC_OK; ++i) {
+    char *ours = namespace_of(root, "self", kinds[i]), *theirs = namespace_of(root, process, kinds[i]);
+    if (ours && theirs && strcmp(ours, theirs) != 0)
+      status = sc_error_set(err, SC_ERR_MEASURE,
+                            "process %ld (%s) lives in another %s namespace (a container, or a service with folders of "
+                            "its own): run synccount in there, as 'synccount attach %lu' behind 'docker exec' or "
+                            "'nsenter -t %ld -m -p'",
+                            (long)target->pid, target->name, names[i], inner_pid(root, target->pid),
+                            (long)target->pid);
+    free(ours);
+    free(theirs);
+  }
+  return status;
+}
+
+/* ---- what is in it ----------------------------------------------------------------------------- */
+
+static enum sc_status cannot_look(const struct target *target, struct sc_error *err)
+{
+  const int reason = errno;
+  if (reason == ENOENT || reason == ESRCH)
+    return nobody(target->pid, err);
+  return sc_error_set(err, SC_ERR_MEASURE,
+                      "cannot look into process %ld (%s): %s. Run synccount as root; a process that may not be looked "
+                      "at (setuid, or by its own wish) is closed to everybody else",
+                      (long)target->pid, target->name, strerror(reason));
+}
+
+/* Whether a line of maps is of a file whose name begins so. */
+static bool maps(const char *line, size_t length, const char *name)
+{
+  const char *slash = memrchr(line, '/', length);
+  return slash && (size_t)(line + length - slash - 1) >= strlen(name) && strncmp(slash + 1, name, strlen(name)) == 0;
+}
+
+static enum sc_status look_at_maps(const char *root, struct target *out, struct sc_error *err)
+{
+  struct sc_buf text = {0};
+  bool ok = read_proc(root, out->pid, "maps", &text);
+  for (const char *line = ok ? text.data : NULL; line && *line;) {
+    const size_t length = strcspn(line, "\n");
+    out->has_library |= maps(line, length, LIBRARY);
+    out->has_cuda |= maps(line, length, "libcuda.so");
+    line += length + (line[length] == '\n');
+  }
+  enum sc_status status = ok ? SC_OK : cannot_look(out, err);
+  sc_buf_free(&text);
+  return status;
+}
+
+static bool names_library(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return strncmp(slash ? slash + 1 : path, LIBRARY, strlen(LIBRARY)) == 0;
+}
+
+static bool take_variable(const char *entry, const char *name, char **out)
+{
+  const size_t length = strlen(name);
+  if (strncmp(entry, name, length) != 0 || entry[length] != '=')
+    return true;
+  free(*out);
+  return (*out = sc_strdup(entry + length + 1)) != NULL;
+}
+
+/* As it was started: what it changed since cannot be seen. */
+static enum sc_status look_at_environment(const char *root, struct target *out, struct sc_error *err)
+{
+  struct sc_buf text = {0};
+  char *dormant = NULL;
+  bool ok = read_proc(root, out->pid, "environ", &text) || !text.failed; /* without it, the usual folders */
+  for (size_t at = 0; ok && at < text.len; at += strlen(text.data + at) + 1) {
+    const char *entry = text.data + at;
+    ok = take_variable(entry, "XDG_RUNTIME_DIR", &out->runtime) && take_variable(entry, "TMPDIR", &out->temporary) &&
+         take_variable(entry, "SYNCCOUNT_DORMANT", &dormant) &&
+         take_variable(entry, "CUDA_INJECTION64_PATH", &out->other_tool);
+  }
+  out->will_sleep = dormant && strcmp(dormant, "1") == 0;
+  if (out->other_tool && names_library(out->other_tool)) {
+    free(out->other_tool);
+    out->other_tool = NULL;
+  }
+  free(dormant);
+  sc_buf_free(&text);
+  return ok ? SC_OK : no_memory(err);
+}
+
+enum sc_status target_examine(const char *root, pid_t pid, struct target *out, struct sc_error *err)
+{
+  *out = (struct target){.pid = pid};
+  enum sc_status status = identify(root, pid, out, err);
+  if (status == SC_OK)
+    status = check_owner(out, err);
+  if (status == SC_OK)
+    status = check_namespaces(root, out, err);
+  if (status == SC_OK)
+    status = look_at_maps(root, out, err);
+  if (status == SC_OK)
+    status = look_at_environment(root, out, err);
+  return status;
+}
+
+void target_free(struct target *target)
+{
+  free(target->other_tool);
+  free(target->runtime);
+  free(target->temporary);
+  *target = (struct target){0};
+}
+
+/* ---- its socket -------------------------------------------------------------------------------- */
+
+/* Whoever listens there must be the process itself. */
+static bool connect_at(const struct target *target, const char *path, int *out)
+{
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct ucred peer = {0};
+  socklen_t size = sizeof peer;
+  memcpy(address.sun_path, path, strlen(path) + 1);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0)
+    return false;
+  if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == target->pid &&
+      peer.uid == target->uid) {
+    *out = fd;
+    return true;
+  }
+  close(fd);
+  return false;
+}
+
+static bool connect_by(const struct target *target, const char *runtime, const char *temporary, int *fd)
+{
+  char folder[SC_CONTROL_PATH], path[SC_CONTROL_PATH];
+  for (unsigned place = 0; place < SC_CONTROL_PLACES; ++place) {
+    if (sc_control_place(place, runtime, temporary, target->uid, target->pid, folder, path) &&
+        connect_at(target, path, fd))
+      return true;
+  }
+  return false;
+}
+
+bool target_connect(const struct target *target, int *fd)
+{
+  return connect_by(target, target->runtime, target->temporary, fd) ||
+         connect_by(target, getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), fd);
+}
+
+enum sc_status target_explain(const struct target *target, const char *library, struct sc_error *err)
+{
+  const long pid = (long)target->pid;
+  if (!target->has_library)
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "process %ld (%s) does not have " LIBRARY " in it. Start it with LD_PRELOAD=%s and "
+                        "SYNCCOUNT_DORMANT=1, or load the library now: synccount attach --inject %ld",
+                        pid, target->name, library, pid);
+  if (target->other_tool)
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "process %ld (%s) gives CUDA's injection to %s (CUDA_INJECTION64_PATH): start it without that "
+                        "tool",
+                        pid, target->name, target->other_tool);
+  if (target->will_sleep || !target->has_cuda)
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "CUDA has not started in process %ld (%s), so there is nothing to count: attach again once it "
+                        "uses the GPU",
+                        pid, target->name);
+  return sc_error_set(err, SC_ERR_MEASURE,
+                      "process %ld (%s) is counted from its start ('synccount run', or LD_PRELOAD alone): its report "
+                      "comes at its end. To attach instead, start it with SYNCCOUNT_DORMANT=1",
+                      pid, target->name);
+}
+
+/* ---- speaking ---------------------------------------------------------------------------------- */
+
+static bool send_all(int fd, const void *bytes, size_t size)
+{
+  const char *at = bytes;
+  while (size > 0) {
+    ssize_t n = send(fd, at, size, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0) /* a request is smaller than any socket's buffer */
+      return false;
+    at += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+/* At most size bytes, fewer if that is all there is. -1: nothing came in time. 0: the connection was closed. */
+static ssize_t receive(int fd, void *bytes, size_t size)
+{
+  const uint64_t deadline = sc_clock_mono_ns() + ANSWER_MS * 1000000ull;
+  size_t got = 0;
+  while (got < size) {
+    const uint64_t now = sc_clock_mono_ns();
+    struct pollfd in = {.fd = fd, .events = POLLIN};
+    if (now >= deadline)
+      return -1;
+    if (poll(&in, 1, (int)((deadline - now) / 1000000u) + 1) <= 0)
+      continue;
+    ssize_t n = recv(fd, (char *)bytes + got, size - got, 0);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+      continue;
+    if (n <= 0)
+      return (ssize_t)got;
+    got += (size_t)n;
+    const struct sc_control_head *head = bytes;
+    if (got >= sizeof *head && head->size < size && got >= head->size) /* another version's, which is shorter */
+      return (ssize_t)got;
+  }
+  return (ssize_t)got;
+}
+
+static enum sc_status wrong_version(const struct target *target, const struct sc_control_reply *reply,
+                                    struct sc_error *err)
+{
+  const bool told = reply->head.size >= offsetof(struct sc_control_reply, other) && reply->release[0];
+  return sc_error_set(err, SC_ERR_MEASURE,
+                      "the library in process %ld (%s) is of %s%.*s and this synccount is %s: use the synccount that "
+                      "belongs to it, or start the program again with this one's library",
+                      (long)target->pid, target->name, told ? "version " : "another version",
+                      told ? (int)sizeof reply->release : 0, told ? reply->release : "", SC_VERSION);
+}
+
+enum sc_status target_ask(const struct target *target, int fd, enum sc_control_command command,
+                          struct sc_control_request *request, struct sc_control_reply *reply, bool *gone,
+                          struct sc_error *err)
+{
+  request->head = (struct sc_control_head){
+      .version = SC_CONTROL_VERSION, .size = sizeof *request, .what = (uint32_t)command};
+  memcpy(request->head.magic, SC_CONTROL_MAGIC, sizeof request->head.magic);
+  snprintf(request->release, sizeof request->release, "%s", SC_VERSION);
+  memset(reply, 0, sizeof *reply);
+  ssize_t got = send_all(fd, request, sizeof *request) ? receive(fd, reply, sizeof *reply) : 0;
+  *gone = got >= 0 && (size_t)got < sizeof reply->head;
+  if (got < 0)
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "process %ld (%s) does not answer at its socket: is it stopped (Ctrl-Z, a debugger)? Let it go "
+                        "on, and attach again",
+                        (long)target->pid, target->name);
+  if (*gone)
+    return sc_error_set(err, SC_ERR_MEASURE, "process %ld (%s) closed the connection: it has ended, or executed another program",
+                        (long)target->pid, target->name);
+  if (memcmp(reply->head.magic, SC_CONTROL_MAGIC, sizeof reply->head.magic) != 0 ||
+      reply->head.version != SC_CONTROL_VERSION || (size_t)got != sizeof *reply ||
+      reply->head.what == SC_CONTROL_FOREIGN)
+    return wrong_version(target, reply, err);
+  reply->text[sizeof reply->text - 1] = reply->trace[sizeof reply->trace - 1] = '\0';
+  return SC_OK;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A running process that somebody wants to attach to: what can be seen of it, and its tracer's socket. */
+#ifndef SC_CLI_TARGET_H
+#define SC_CLI_TARGET_H
+
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "trace/control.h"
+
+struct target {
+  pid_t pid;
+  uid_t uid; /* effective */
+  gid_t gid;
+  char name[64];    /* of its command */
+  bool has_library; /* libsynccount.so is loaded into it */
+  bool has_cuda;    /* libcuda.so is */
+  bool will_sleep;  /* it was started with SYNCCOUNT_DORMANT=1 */
+  char *other_tool; /* CUDA_INJECTION64_PATH, if that names no libsynccount.so; NULL */
+  char *runtime, *temporary; /* its XDG_RUNTIME_DIR and TMPDIR; NULL */
+};
+
+/* Looks at a process below root/proc (root: "" or a test's). SC_ERR_MEASURE, with the remedy: there is none, it is not
+ * ours, it is in another container, or it cannot be looked at. Free it in any case. */
+enum sc_status target_examine(const char *root, pid_t pid, struct target *out, struct sc_error *err) SC_NODISCARD;
+void target_free(struct target *target);
+
+/* A connection to its dormant tracer; *fd is the caller's to close. False: there is none (yet). */
+bool target_connect(const struct target *target, int *fd);
+/* Why there is none, as an error with its remedy. library: ours, to be named. */
+enum sc_status target_explain(const struct target *target, const char *library, struct sc_error *err);
+
+/* One request and its answer. request->head and ->release are filled here. SC_ERR_MEASURE if the process is gone (*gone
+ * is set) or says nothing for half a minute; SC_ERR_VERSION if the library is another version's. What it answered is the
+ * caller's to judge. */
+enum sc_status target_ask(const struct target *target, int fd, enum sc_control_command command,
+                          struct sc_control_request *request, struct sc_control_reply *reply, bool *gone,
+                          struct sc_error *err) SC_NODISCARD;
+
+#endif
