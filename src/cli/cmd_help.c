@@ -26,6 +26,7 @@ static const struct {
     {"SYNCCOUNT_QUIET", "0", "1: the tracer says nothing on standard error"},
     {"SYNCCOUNT_STACKS", "python,native", "frames taken at blocking calls: python, native, both, or none"},
     {"SYNCCOUNT_API", "runtime,driver", "whose calls are counted: runtime, driver, or both"},
+    {"SYNCCOUNT_DORMANT", "0", "1: nothing is traced until 'synccount attach' says so"},
     {"SYNCCOUNT_FOLLOW", "1", "0: only the process that was started first is traced"},
     {"SYNCCOUNT_FIRST", "unset", "set by the tracer: the number of that process"},
     {"SYNCCOUNT_MAX_TRACE", "no limit", "size from which a process counts without details: 64M"},
