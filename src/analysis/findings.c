@@ -54,6 +54,24 @@ struct sc_process *sc_findings_process(struct sc_findings *f)
   return process;
 }
 
+static void free_rows(uint64_t **rows, uint64_t count)
+{
+  for (uint64_t i = 0; rows && i < count; ++i)
+    free(rows[i]);
+  free(rows);
+}
+
+void sc_run_free_counts(struct sc_run *run)
+{
+  for (size_t i = 0; run->by_op && i < run->by_op_count; ++i)
+    free(run->by_op[i].name);
+  free(run->by_op);
+  free(run->by_expert);
+  free_rows(run->by_expert_op, run->experts);
+  free_rows(run->by_layer_expert, run->layers);
+  free(run->by_layer_outside);
+}
+
 static void free_run(struct sc_run *run)
 {
   free(run->variant);
@@ -64,13 +82,7 @@ static void free_run(struct sc_run *run)
   free(run->nvfp4_path);
   free(run->hit);
   free(run->not_verified);
-  for (size_t i = 0; run->by_op && i < run->by_op_count; ++i)
-    free(run->by_op[i].name);
-  free(run->by_op);
-  free(run->by_expert);
-  for (uint64_t i = 0; run->by_expert_op && i < run->experts; ++i)
-    free(run->by_expert_op[i]);
-  free(run->by_expert_op);
+  sc_run_free_counts(run);
   free(run->assumed_floor_us);
   free(run->not_comparable);
 }

@@ -64,6 +64,8 @@ struct sc_run {
   uint64_t *by_expert; /* [experts] or NULL */
   uint64_t **by_expert_op; /* [experts][by_op_count] or NULL: for --per-expert */
   uint64_t outside_experts;
+  uint64_t **by_layer_expert; /* [layers][experts], totals over the traced forwards; NULL: not counted */
+  uint64_t *by_layer_outside; /* [layers], outside of experts; NULL likewise */
 
   double floor_low_us, floor_mean_us, floor_high_us; /* NaN without a ruler */
   uint64_t floor_blocks;

@@ -120,6 +120,8 @@ bool sc_analysis_steps(struct sc_analysis *analysis, const struct sc_step_ends *
 void sc_analysis_records(struct sc_analysis *analysis, struct sc_analysis_thread *thread, const unsigned char *bytes,
                          size_t size);
 
+void sc_run_free_counts(struct sc_run *run); /* what sc_runs_count allocated; the pointers stay */
+
 void sc_site_free(struct sc_site *site); /* what it points to */
 
 /* ---- events.c. Until sc_events_finish `what` is a raw site's index or a node's serial. ------------------------ */

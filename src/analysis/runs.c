@@ -186,6 +186,35 @@ static bool add_experts(struct sc_run *run, struct span forward)
   return true;
 }
 
+/* The layers' own part of it. The ranges of a layer follow it. */
+static bool add_layers(struct sc_run *run, struct span forward, const struct sc_process *process)
+{
+  run->by_layer_expert = sc_calloc_array((size_t)run->layers, sizeof *run->by_layer_expert);
+  run->by_layer_outside = sc_calloc_array((size_t)run->layers, sizeof *run->by_layer_outside);
+  if (!run->by_layer_expert || !run->by_layer_outside)
+    return false;
+  for (uint64_t layer = 0; layer < run->layers; ++layer) {
+    uint64_t *row = run->by_layer_expert[layer] = sc_calloc_array((size_t)run->experts, sizeof *row);
+    char name[32];
+    snprintf(name, sizeof name, "layer:%" PRIu64, layer);
+    const struct sc_range_findings *range = find_child(forward, name);
+    if (!row)
+      return false;
+    if (!range)
+      continue;
+    struct span span = span_of(process, range);
+    run->by_layer_outside[layer] = range->total.syncs;
+    for (const struct sc_range_findings *below = span.first; below < span.end; ++below) {
+      uint64_t index;
+      if (!expert_index(run, below, &index))
+        continue;
+      row[index] += below->total.syncs;
+      run->by_layer_outside[layer] -= below->total.syncs;
+    }
+  }
+  return true;
+}
+
 /* Every occurrence of every layer had its expected count exactly when each layer's smallest and largest are that count.
  */
 static enum sc_status count_layers(struct sc_run *run, struct span forward, struct sc_error *err)
@@ -221,13 +250,9 @@ static enum sc_status count_layers(struct sc_run *run, struct span forward, stru
 
 static void forget_count(struct sc_run *run)
 {
-  for (size_t i = 0; run->by_op && i < run->by_op_count; ++i)
-    free(run->by_op[i].name);
-  free(run->by_op);
-  free(run->by_expert);
-  for (uint64_t i = 0; run->by_expert_op && i < run->experts; ++i)
-    free(run->by_expert_op[i]);
-  free(run->by_expert_op);
+  sc_run_free_counts(run);
+  run->by_layer_expert = NULL;
+  run->by_layer_outside = NULL;
   run->by_op = NULL;
   run->by_op_count = 0;
   run->by_expert = NULL;
@@ -291,7 +316,7 @@ enum sc_status sc_runs_count(struct sc_run *run, const struct sc_process *proces
   run->counts = forward.first->total;
   run->per_forward = (double)run->counts.syncs / (double)run->forwards;
   status = count_layers(run, forward, err);
-  if (status == SC_OK && !(add_ops(run, forward) && add_experts(run, forward)))
+  if (status == SC_OK && !(add_ops(run, forward) && add_experts(run, forward) && add_layers(run, forward, process)))
     status = sc_error_set(err, SC_ERR_NOMEM, "out of memory while the syncs of a run were added up");
   if (status != SC_OK) {
     forget_count(run);

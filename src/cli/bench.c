@@ -144,6 +144,11 @@ int bench_command(const struct cli_command *command, int argc, char **argv,
     result = cli_usage(command, "'%s' is too much: this command takes options only", argv[first]);
     done = true;
   }
+  if (!done && bench.settings.format->programs) {
+    result = cli_usage(command, "--format %s tells of traced programs: it is a format of run, attach and report",
+                       bench.settings.format->name);
+    done = true;
+  }
   if (!done) {
     bench.findings = sc_findings_new();
     enum sc_status status =

@@ -19,7 +19,7 @@ static const struct cli_option options[] = {
     {CLI_MAX_TRACE, 0, "max-trace", "SIZE", "stop recording details when a process' trace has this size\n(64M), and go on counting"},
     {CLI_KEEP_TRACES, 0, "keep-traces", "DIR", "keep the traces in DIR, for 'synccount report DIR'"},
     {CLI_KEEP_GOING, 0, "keep-going", NULL, "exit with 0 where the program does, measured or not"},
-    {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},
+    {CLI_FORMAT, 0, "format", "FORMAT", SETTINGS_FORMATS_HELP},
     {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard error"},
     {CLI_QUIET, 'q', "quiet", NULL, "only the answer in text reports"},
     {CLI_HELP, 'h', "help", NULL, "print this text"},
@@ -65,9 +65,10 @@ static enum sc_status prepare(struct run *run, struct sc_error *err)
 static enum sc_status make_report(struct run *run, struct sc_error *err)
 {
   struct session_outcome outcome;
+  const struct sc_analysis_options how = {.events = run->settings.analysis.events};
   enum sc_status status = program_write_session(&run->program, err);
   if (status == SC_OK)
-    status = session_load(run->folder.path, NULL, run->findings, &outcome, err);
+    status = session_load(run->folder.path, &how, run->findings, &outcome, err);
   folder_close(&run->folder); /* the report may end this process (a closed pipe), and a signal may again */
   launch_release();
   if (status == SC_OK)
@@ -87,6 +88,10 @@ static int conclude(const struct run *run, enum sc_status status, const struct s
     cli_fail(err);
     ours = CLI_UNMEASURED;
   } else if (!session_measured(run->findings)) {
+    if (run->settings.format->programs) { /* such formats have no place for it */
+      for (size_t i = 0; i < run->findings->warning_count; ++i)
+        cli_say("%s", run->findings->warnings[i]);
+    }
     cli_say("nothing could be measured (see the report)");
     ours = CLI_UNMEASURED;
   }

@@ -369,6 +369,7 @@ static void override(struct sc_analysis_options *options, const struct sc_analys
   if (asked->from)
     options->from = asked->from;
   options->capture_range |= asked->capture_range;
+  options->events |= asked->events;
 }
 
 static enum sc_status load_run(const char *path, const json_t *root, const struct sc_analysis_options *asked,

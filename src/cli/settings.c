@@ -205,6 +205,7 @@ static bool format(struct settings *settings, const char *text, struct sc_error 
   const struct sc_report_format *found = sc_report_format_find(text), *at;
   if (found) {
     settings->format = found;
+    settings->analysis.events = found->events;
     return true;
   }
   struct sc_buf known = {0};

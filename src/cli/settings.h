@@ -126,8 +126,11 @@ bool plan_has_variant(const struct plan *plan, const char *name);
   {                                                                                                                   \
     CLI_THREADS, 0, "threads", NULL, "list every thread, silent ones too"                                             \
   }
+#define SETTINGS_FORMATS_HELP \
+  "text, json, markdown or html; of programs also chrome (trace events),\n" \
+  "folded, folded-count (flame graphs), csv, csv-syncs (default: text)"
 #define SETTINGS_REPORT_OPTIONS                                                                   \
-  {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},                  \
+  {CLI_FORMAT, 0, "format", "FORMAT", SETTINGS_FORMATS_HELP},                                     \
       {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard output"}, \
       {CLI_QUIET, 'q', "quiet", NULL, "no progress line, and only the answer in text reports"},   \
   {                                                                                               \

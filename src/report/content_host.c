@@ -58,6 +58,7 @@ static void ruler_part(struct sc_doc *doc, const struct sc_findings *f)
   if (!f->ruler_count || sc_report_is_simulated(f))
     return;
   sc_doc_put(doc, SC_BLOCK_FOLD, SC_TONE_PLAIN, "Ruler: how long this host waits, in us, untraced");
+  sc_doc_figure(doc, SC_FIGURE_RULER, 0);
   sc_doc_table(doc, 1);
   sc_doc_column(doc, false, "way of waiting");
   sc_doc_column(doc, true, "min");

@@ -654,6 +654,7 @@ void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f, bool 
     else
       totals_lines(doc, p, simulated);
     state_lines(doc, p, simulated);
+    sc_doc_figure(doc, SC_FIGURE_TIMELINE, i);
     threads_table(doc, p, all_threads, simulated);
     ranges_table(doc, p, simulated);
     allowed_lines(doc, p);

@@ -510,4 +510,7 @@ void sc_content_runs(struct sc_doc *doc, const struct sc_findings *f, bool per_e
   if (per_expert)
     per_expert_part(doc, f);
   laws_part(doc, f);
+  sc_doc_figure(doc, SC_FIGURE_LAWS, 0);
+  sc_doc_figure(doc, SC_FIGURE_FLOOR, 0);
+  sc_doc_figure(doc, SC_FIGURE_HEAT, 0);
 }

@@ -98,6 +98,16 @@ void sc_doc_put(struct sc_doc *doc, enum sc_block_kind kind, enum sc_tone tone, 
   sc_doc_take(doc, kind, tone, &buf);
 }
 
+void sc_doc_figure(struct sc_doc *doc, enum sc_figure figure, size_t index)
+{
+  struct sc_block *block = new_block(doc, SC_BLOCK_FIGURE, SC_TONE_PLAIN);
+
+  if (!block)
+    return;
+  block->figure = figure;
+  block->figure_index = index;
+}
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 void sc_doc_table(struct sc_doc *doc, size_t keys)

@@ -23,7 +23,16 @@ enum sc_block_kind {
   SC_BLOCK_TABLE,
   SC_BLOCK_GAP,     /* an empty line */
   SC_BLOCK_FOLD,    /* what follows may be folded away under this heading, ... */
-  SC_BLOCK_FOLD_END /* ... up to here */
+  SC_BLOCK_FOLD_END, /* ... up to here */
+  SC_BLOCK_FIGURE   /* a place for a figure; formats of text have none */
+};
+
+enum sc_figure {
+  SC_FIGURE_LAWS,    /* syncs over experts */
+  SC_FIGURE_FLOOR,   /* floor in the forward */
+  SC_FIGURE_HEAT,    /* syncs by layer and expert */
+  SC_FIGURE_RULER,   /* round trips */
+  SC_FIGURE_TIMELINE /* waits of one process over time */
 };
 
 struct sc_column {
@@ -51,6 +60,8 @@ struct sc_block {
   enum sc_tone tone;
   char *text;
   struct sc_table *table;
+  enum sc_figure figure;
+  size_t figure_index; /* of the process */
 };
 
 struct sc_doc {
@@ -66,6 +77,9 @@ void sc_doc_put(struct sc_doc *doc, enum sc_block_kind kind, enum sc_tone tone, 
     SC_PRINTF(4, 5);
 /* The same from a buffer, which it takes and empties. */
 void sc_doc_take(struct sc_doc *doc, enum sc_block_kind kind, enum sc_tone tone, struct sc_buf *text);
+
+/* A place for a figure; index: of the process, for SC_FIGURE_TIMELINE. */
+void sc_doc_figure(struct sc_doc *doc, enum sc_figure figure, size_t index);
 
 /* A table: columns first, then rows, then its cells from left to right. Columns without any content vanish at
  * sc_doc_table_end, and the whole table if it has no row. */

@@ -179,6 +179,19 @@ static json_t *verified_value(const struct sc_run *run, bool *ok)
   return object;
 }
 
+/* [[per expert] per layer] */
+static json_t *layer_expert_value(const struct sc_run *run, bool *ok)
+{
+  json_t *rows;
+
+  if (!run->by_layer_expert)
+    return json_null();
+  rows = json_array();
+  for (uint64_t layer = 0; layer < run->layers; layer++)
+    sc_json_push(rows, sc_json_counts(run->by_layer_expert[layer], run->experts), ok);
+  return rows;
+}
+
 /* {"any": [per expert], ...} */
 static json_t *expert_op_value(const struct sc_run *run, bool *ok)
 {
@@ -221,6 +234,7 @@ static json_t *run_syncs_value(const struct sc_run *run, bool *ok)
   sc_json_put(object, "by_op", by_op, ok);
   sc_json_put(object, "by_expert", sc_json_counts(run->by_expert, run->experts), ok);
   sc_json_put(object, "by_expert_op", expert_op_value(run, ok), ok);
+  sc_json_put(object, "by_layer_expert", layer_expert_value(run, ok), ok);
   sc_json_put(object, "outside_experts", sc_json_count(run->outside_experts), ok);
   return object;
 }

@@ -164,6 +164,7 @@ static void put_block(struct sc_out *out, const struct sc_block *block)
     break;
   case SC_BLOCK_FOLD_END: sc_out_puts(out, "</details>\n"); break;
   case SC_BLOCK_TABLE: put_table(out, block->table); break;
+  case SC_BLOCK_FIGURE:
   case SC_BLOCK_GAP: /* blocks are apart as it is */ break;
   }
 }
@@ -178,7 +179,7 @@ enum sc_status sc_report_write_markdown(const struct sc_findings *findings, cons
     enum sc_block_kind kind = doc.blocks[i].kind;
     bool in_list = i && kind == SC_BLOCK_ITEM && doc.blocks[i - 1].kind == SC_BLOCK_ITEM;
 
-    if (i && kind != SC_BLOCK_GAP && !in_list)
+    if (i && kind != SC_BLOCK_GAP && kind != SC_BLOCK_FIGURE && !in_list)
       sc_out_puts(out, "\n");
     put_block(out, &doc.blocks[i]);
   }

@@ -5,9 +5,23 @@
 #include "report/writers.h"
 
 static const struct sc_report_format formats[] = {
-    {"text", "for a terminal: the answer first, then tables", "txt", sc_report_write_text},
-    {"json", "schema synccount/report/1, for scripts", "json", sc_report_write_json},
-    {"markdown", "the same as text, to paste into an issue", "md", sc_report_write_markdown},
+    {.name = "text", .summary = "for a terminal: the answer first, then tables", .extension = "txt",
+     .write = sc_report_write_text},
+    {.name = "json", .summary = "schema synccount/report/1, for scripts", .extension = "json",
+     .write = sc_report_write_json},
+    {.name = "markdown", .summary = "the same as text, to paste into an issue", .extension = "md",
+     .write = sc_report_write_markdown},
+    {.name = "html", .summary = "the same with figures, one file for a browser", .extension = "html", .events = true,
+     .write = sc_report_write_html},
+    {.name = "chrome", .summary = "trace events for Perfetto's UI and chrome://tracing", .extension = "trace.json",
+     .programs = true, .events = true, .write = sc_report_write_chrome},
+    {.name = "folded", .summary = "folded stacks for flame graphs, weighted by nanoseconds waited", .extension = "folded",
+     .programs = true, .write = sc_report_write_folded},
+    {.name = "folded-count", .summary = "the same, weighted by the count of syncs", .extension = "folded",
+     .programs = true, .write = sc_report_write_folded_count},
+    {.name = "csv", .summary = "one line a site", .extension = "csv", .programs = true, .write = sc_report_write_csv},
+    {.name = "csv-syncs", .summary = "one line a sync", .extension = "csv", .programs = true, .events = true,
+     .write = sc_report_write_csv_syncs},
 };
 
 const struct sc_report_format *sc_report_format_find(const char *name)

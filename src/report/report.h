@@ -35,6 +35,8 @@ struct sc_report_format {
   const char *name;      /* as --format takes it */
   const char *summary;   /* half a line for help texts */
   const char *extension; /* without dot */
+  bool programs;         /* it tells of traced programs alone: nothing of the main command's runs or a ruler */
+  bool events;           /* it shows single events, which sc_analysis_options.events keeps */
   enum sc_status (*write)(const struct sc_findings *findings, const struct sc_report_options *options,
                           struct sc_out *out, struct sc_error *err);
 };
@@ -44,7 +46,8 @@ const struct sc_report_format *sc_report_format_find(const char *name);
 const struct sc_report_format *sc_report_format_at(size_t index);
 
 /* Writes the whole report and flushes. options may be NULL: the defaults. SC_ERR_NOMEM, SC_ERR_IO.
- * Times of a simulated device and of a variant that was not verified are left out by every format. A drifting ruler is
+ * Times of a simulated device and of a variant that was not verified are left out by every format (chrome has no order
+ * without them and says SIMULATED). A drifting ruler is
  * warned of by the writers themselves: callers add no warning of their own. */
 enum sc_status sc_report_write(const struct sc_findings *findings, const struct sc_report_format *format,
                                const struct sc_report_options *options, struct sc_out *out,

@@ -243,7 +243,8 @@ static enum sc_status put_block(const struct text_writer *w, const struct sc_blo
   case SC_BLOCK_ITEM: put_wrapped(w, block->tone, block->text, "  ", 4); break;
   case SC_BLOCK_GAP: sc_out_puts(w->out, "\n"); break;
   case SC_BLOCK_TABLE: return put_table(w, block->table, err);
-  case SC_BLOCK_FOLD_END: break;
+  case SC_BLOCK_FOLD_END:
+  case SC_BLOCK_FIGURE: break;
   }
   return SC_OK;
 }
