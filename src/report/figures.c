@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "report/content.h"
-#include "report/escape.h"
 
 static void put_time_plain(struct sc_buf *html, double us)
 {
@@ -155,10 +154,10 @@ static void put_labels(struct sc_buf *html, struct plot *plot)
     done[lowest] = true;
     below = y;
     sc_buf_printf(html, "<text x=\"%d\" y=\"%.1f\" class=\"label v%zu\">", PLOT_W - PLOT_RIGHT + 10, y, lowest % 4);
-    sc_escape_html(html, series->variant);
+    sc_html_put_name(html, series->variant, 24);
     if (series->law && series->law->stated && series->law->text) {
       sc_buf_puts(html, ": ");
-      sc_escape_html(html, series->law->text);
+      sc_html_put_name(html, series->law->text, 40);
     }
     sc_buf_puts(html, "</text>\n");
   }
@@ -178,13 +177,13 @@ static void put_laws(struct sc_buf *html, const struct sc_findings *f)
                       "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\"><title>Syncs a layer over experts</title><desc>",
                 PLOT_W, PLOT_H);
   for (size_t k = 0; k < plot.count; k++) {
-    sc_escape_html(html, plot.series[k].variant);
+    sc_html_put_name(html, plot.series[k].variant, 0);
     sc_buf_puts(html, ":");
     for (size_t i = 0; i < f->run_count; i++)
       if (is_of(&f->runs[i], &plot.series[k]))
         sc_buf_printf(html, " %g at %" PRIu64 " experts,", f->runs[i].per_layer_mean, f->runs[i].experts);
     sc_buf_puts(html, " ");
-    sc_escape_html(html, plot.series[k].law ? plot.series[k].law->text : "no law");
+    sc_html_put_name(html, plot.series[k].law ? plot.series[k].law->text : "no law", 0);
     sc_buf_puts(html, ". ");
   }
   sc_buf_puts(html, "</desc>\n");
@@ -250,7 +249,7 @@ static void put_ruler_ticks(struct sc_buf *html, const struct log_axis *axis, in
 static void put_ruler_row(struct sc_buf *html, const struct log_axis *axis, const struct sc_ruler_row *row, double y)
 {
   sc_buf_printf(html, "<text x=\"%d\" y=\"%.1f\" class=\"end\">", RULER_LEFT - 8, y + 4);
-  sc_escape_html(html, row->method);
+  sc_html_put_name(html, row->method, 20);
   sc_buf_printf(html, "</text><path class=\"whisker\" d=\"M%.1f %.1fH%.1f\"/>", axis_x(axis, row->min_us), y,
                 axis_x(axis, row->p99_us));
   sc_buf_printf(html, "<rect class=\"box\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\"/>",
@@ -270,6 +269,12 @@ static void put_block_means(struct sc_buf *html, const struct log_axis *axis, co
   sc_buf_puts(html, "\n");
 }
 
+/* Of the round trip alone: it is what the floor and its range come from. */
+static bool shows_blocks(const struct sc_ruler_row *row)
+{
+  return row->block_means_us && strcmp(row->method, "launch+readback") == 0;
+}
+
 static void put_ruler(struct sc_buf *html, const struct sc_findings *f)
 {
   struct log_axis axis;
@@ -278,7 +283,7 @@ static void put_ruler(struct sc_buf *html, const struct sc_findings *f)
   if (sc_report_is_simulated(f) || !ruler_axis(f, &axis))
     return;
   for (size_t i = 0; i < f->ruler_count; i++)
-    rows += row_is_whole(&f->ruler[i]) ? 1 + (f->ruler[i].block_means_us != NULL) : 0;
+    rows += row_is_whole(&f->ruler[i]) ? 1 + shows_blocks(&f->ruler[i]) : 0;
   int bottom = RULER_TOP + (int)rows * RULER_ROW;
   open_figure(html, "Round trips on this host: box from p10 to p90, line from the shortest to p99, bar and number the "
                     "median. The scale is logarithmic.");
@@ -289,7 +294,7 @@ static void put_ruler(struct sc_buf *html, const struct sc_findings *f)
   for (size_t i = 0; i < f->ruler_count; i++) {
     if (!row_is_whole(&f->ruler[i]))
       continue;
-    sc_escape_html(html, f->ruler[i].method);
+    sc_html_put_name(html, f->ruler[i].method, 0);
     sc_buf_puts(html, ": median ");
     put_time_plain(html, f->ruler[i].p50_us);
     sc_buf_puts(html, ". ");
@@ -304,7 +309,7 @@ static void put_ruler(struct sc_buf *html, const struct sc_findings *f)
       continue;
     put_ruler_row(html, &axis, row, y);
     y += RULER_ROW;
-    if (row->block_means_us) {
+    if (shows_blocks(row)) {
       put_block_means(html, &axis, row, y);
       y += RULER_ROW;
     }
@@ -314,7 +319,7 @@ static void put_ruler(struct sc_buf *html, const struct sc_findings *f)
 
 /* ---- the floor in the forward --------------------------------------------------------------------------------- */
 
-enum { BAR_W = 640, BAR_LEFT = 190, BAR_RIGHT = 150, BAR_ROW = 26, BARS_MAX = 60 };
+enum { BAR_W = 640, BAR_LEFT = 190, BAR_RIGHT = 200, BAR_ROW = 26, BARS_MAX = 60 };
 
 static bool has_bar(const struct sc_findings *f, const struct sc_run *run)
 {
@@ -328,7 +333,7 @@ static void put_bar(struct sc_buf *html, const struct sc_run *run, double longes
   struct sc_buf share = {0};
 
   sc_buf_printf(html, "<text x=\"%d\" y=\"%.1f\" class=\"end\">", BAR_LEFT - 8, y + 4);
-  sc_escape_html(html, run->variant);
+  sc_html_put_name(html, run->variant, 24);
   sc_buf_printf(html, ", E=%" PRIu64, run->experts);
   if (name_tokens)
     sc_buf_printf(html, ", T=%" PRIu64, run->tokens);
@@ -337,14 +342,19 @@ static void put_bar(struct sc_buf *html, const struct sc_run *run, double longes
                 "<rect class=\"wait\" x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"16\"/><text x=\"%.1f\" y=\"%.1f\">",
                 BAR_LEFT, y - 8, fmax(1, run->forward_p50_us * scale), BAR_LEFT, y - 8, floor_us * scale,
                 BAR_LEFT + run->forward_p50_us * scale + 8, y + 4);
-  put_time_plain(html, run->floor_mean_us);
+  if (run->floor_mean_us > 0)
+    put_time_plain(html, run->floor_mean_us);
+  else
+    sc_buf_puts(html, "none");
   sc_buf_puts(html, " of ");
   put_time_plain(html, run->forward_p50_us);
-  sc_put_share(&share, run->floor_mean_us, run->forward_p50_us);
-  html->failed |= share.failed;
-  sc_buf_puts(html, ", ");
-  sc_html_put_doc_text(html, share.data ? share.data : "");
-  sc_buf_free(&share);
+  if (run->floor_mean_us > 0) {
+    sc_put_share(&share, run->floor_mean_us, run->forward_p50_us);
+    html->failed |= share.failed;
+    sc_buf_puts(html, ", ");
+    sc_html_put_doc_text(html, share.data ? share.data : "");
+    sc_buf_free(&share);
+  }
   sc_buf_puts(html, "</text>\n");
 }
 
@@ -450,7 +460,7 @@ static void put_heat_grid(struct sc_buf *html, const struct heat *heat)
 
 static void put_heat_of(struct sc_buf *html, const struct sc_run *run)
 {
-  struct heat heat = {.run = run, .cell_w = fmax(2, fmin(22, 520.0 / (double)run->experts)),
+  struct heat heat = {.run = run, .cell_w = fmax(2, fmin(28, 520.0 / (double)run->experts)),
                       .cell_h = fmax(5, fmin(18, 240.0 / (double)run->layers))};
 
   for (uint64_t layer = 0; layer < run->layers; layer++) {
@@ -461,7 +471,7 @@ static void put_heat_of(struct sc_buf *html, const struct sc_run *run)
   double width = fmax(240, HEAT_LEFT + (double)run->experts * heat.cell_w + HEAT_OUTSIDE + 4);
   double height = HEAT_TOP + (double)run->layers * heat.cell_h + HEAT_BOTTOM;
   sc_buf_puts(html, "<figure><figcaption>Syncs by layer and expert, ");
-  sc_escape_html(html, run->variant);
+  sc_html_put_name(html, run->variant, 24);
   sc_buf_printf(html, ", E=%" PRIu64 ", %" PRIu64 " token%s: ", run->experts, run->tokens, sc_plural(run->tokens));
   if (heat.max > 0)
     sc_buf_printf(html, "the darkest cell has %g a forward, an empty one none.</figcaption>\n", heat.max);

@@ -18,5 +18,7 @@ enum sc_status sc_figure_timeline(struct sc_buf *html, const struct sc_findings 
 
 /* Text of a document as HTML: its names become <code>. */
 void sc_html_put_doc_text(struct sc_buf *html, const char *text);
+/* A foreign name, at most max characters of it (0: 96), without an element around it: for SVG and attributes. */
+void sc_html_put_name(struct sc_buf *html, const char *name, size_t max);
 
 #endif

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "report/content.h"
-#include "report/escape.h"
 #include "report/figures.h"
 
 enum { LANES_MAX = 24, LANE_H = 24, SLICES_LEAST = 200, SLICES_MOST = 4000, SLICE_BYTES = 22, LONGEST = 10, TICKS = 40 };
@@ -185,7 +184,7 @@ static void put_lane(struct sc_buf *html, const struct timeline *t, const struct
   struct sc_buf label = {0};
 
   sc_buf_printf(&label, "thread %" PRIu64 " ", thread->tid);
-  sc_escape_html(&label, thread->name);
+  sc_html_put_name(&label, thread->name, 24);
   sc_buf_printf(&label, ": %" PRIu64 " sync%s, ", thread->syncs, sc_plural(thread->syncs));
   put_time(&label, thread->wait_us);
   if (thread->poll_waits)
@@ -243,16 +242,16 @@ static void put_longest(struct sc_buf *html, const struct timeline *t)
     put_time(html, (double)(event->start_ns - t->first_ns) / 1e3);
     sc_buf_printf(html, "</td><td class=\"r\">%" PRIu64 "</td><td><code>",
                   event->thread < t->p->thread_count ? t->p->threads[event->thread].tid : 0);
-    sc_escape_html(html, site ? site->api : "?");
+    sc_html_put_name(html, site ? site->api : "?", 0);
     sc_buf_puts(html, "</code></td><td><code>");
     if (frame && frame->file) {
-      sc_escape_html(html, sc_process_file(t->p, frame->file));
+      sc_html_put_name(html, sc_process_file(t->p, frame->file), 0);
       sc_buf_printf(html, ":%" PRIu64 " ", frame->line);
     }
     if (frame)
-      sc_escape_html(html, frame->function);
+      sc_html_put_name(html, frame->function, 0);
     else if (site)
-      sc_escape_html(html, site->range);
+      sc_html_put_name(html, site->range, 0);
     sc_buf_puts(html, "</code></td></tr>\n");
   }
   sc_buf_puts(html, "</tbody></table></div>\n");
@@ -264,7 +263,7 @@ static void put_timeline(struct sc_buf *html, const struct timeline *t, size_t i
                     "thread spent waiting");
   for (size_t i = 0; i < t->lane_count; i++) {
     if (t->p->threads[t->lanes[i].thread].poll_waits) {
-      sc_buf_puts(html, " (hatched below: poll waits, not counted)");
+      sc_buf_puts(html, " (over them, in violet: poll waits, which are not in the count)");
       break;
     }
   }

@@ -34,7 +34,7 @@ static const char style[] =
     "{outline:2px solid var(--v1);outline-offset:2px}table{border-collapse:collapse;font-size:.92rem;"
     "font-variant-numeric:tabular-nums}th,td{text-align:left;padding:.28rem .7rem .28rem 0;border-bottom:1px solid "
     "var(--edge);vertical-align:top}thead th{color:var(--dim);font-weight:600;vertical-align:bottom}tbody th"
-    "{font-weight:400}.r{text-align:right;white-space:nowrap}td{max-width:46rem}\n"
+    "{font-weight:400;min-width:6.5rem}.r{text-align:right;white-space:nowrap}td{max-width:46rem}\n"
     "details{margin:1rem 0}summary{cursor:pointer;font-weight:600}figure{margin:1.25rem 0}figcaption{color:var(--dim);"
     "font-size:.92rem;margin-bottom:.4rem;overflow-wrap:anywhere}\n"
     ".plot{display:block;width:100%;min-width:34rem;max-width:52rem;height:auto}.heat{display:block;max-width:none;"
@@ -91,6 +91,23 @@ void sc_html_put_doc_text(struct sc_buf *html, const char *text)
     from = i + 1;
   }
   sc_buf_append(html, text + from, i - from);
+}
+
+void sc_html_put_name(struct sc_buf *html, const char *name, size_t max)
+{
+  struct sc_buf text = {0};
+
+  sc_put_name(&text, name, max);
+  html->failed |= text.failed;
+  for (const char *at = text.data ? text.data : ""; *at; at++) {
+    const char *escape = *at == SC_NAME_BEGIN || *at == SC_NAME_END ? "" : escape_of(*at);
+
+    if (escape)
+      sc_buf_puts(html, escape);
+    else
+      sc_buf_append(html, at, 1);
+  }
+  sc_buf_free(&text);
 }
 
 static const char *class_of(enum sc_tone tone)

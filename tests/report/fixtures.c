@@ -88,6 +88,10 @@ static void fill_masked(struct sc_run *run)
   run->by_op = must(sc_calloc_array(3, sizeof *run->by_op));
   run->by_expert = must(sc_calloc_array(run->experts, sizeof *run->by_expert));
   run->by_expert_op = must(sc_calloc_array(run->experts, sizeof *run->by_expert_op));
+  run->by_layer_expert = must(sc_calloc_array(run->layers, sizeof *run->by_layer_expert));
+  run->by_layer_outside = must(sc_calloc_array(run->layers, sizeof *run->by_layer_outside));
+  for (uint64_t layer = 0; layer < run->layers; layer++)
+    run->by_layer_expert[layer] = must(sc_calloc_array(run->experts, sizeof **run->by_layer_expert));
   for (size_t op = 0; op < 3; op++)
     run->by_op[op].name = dup(ops[op]);
   for (uint64_t e = 0; e < run->experts; e++) {
@@ -100,6 +104,7 @@ static void fill_masked(struct sc_run *run)
 
         run->by_expert_op[e][op] += n;
         run->by_expert[e] += n;
+        run->by_layer_expert[layer][e] += n;
         run->by_op[op].count += n;
       }
     }
