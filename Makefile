@@ -7,7 +7,7 @@ WERROR = $(if $(filter true 1,$(CI)),ON,OFF)
 CONFIGURE = cmake -DSYNCCOUNT_WERROR=$(WERROR) --preset
 
 .DEFAULT_GOAL := build
-.PHONY: build run check check-sanitizers deps install uninstall clean
+.PHONY: build run check check-sanitizers deps deps-tests install uninstall clean
 
 build:
 	@$(CONFIGURE) release
@@ -16,17 +16,20 @@ build:
 deps:
 	@scripts/install-deps
 
+deps-tests:
+	@scripts/install-deps --tests
+
 run: deps
 	@$(CONFIGURE) release
 	@cmake --build --preset release --target tool --parallel $(JOBS)
 	@build/bin/synccount --experts 4,8,16
 
-check: deps
+check: deps-tests
 	@$(MAKE) --no-print-directory build
 	@ctest --test-dir build --output-on-failure --parallel $(JOBS)
 
 # The whole suite twice more: AddressSanitizer with UndefinedBehaviorSanitizer, then ThreadSanitizer.
-check-sanitizers: deps
+check-sanitizers: deps-tests
 	@for preset in asan tsan; do \
 	  $(CONFIGURE) $$preset && cmake --build --preset $$preset --parallel $(JOBS) && \
 	  ctest --test-dir build-$$preset --output-on-failure --parallel $(JOBS) || exit 1; \
