@@ -35,6 +35,7 @@ struct offsets {
   uint16_t text_length, text_state, text_ascii, text_compact; /* in a str: of ASCII, and of any other text */
 };
 #define OWNED_BY_C 3 /* this and above: no frame of the program */
+#define TAGS 3u      /* from 3.14 on, of a frame's reference to its code */
 
 static const struct offsets table[] = {
   { 9, SC_PYTHON_LNOTAB, 1, 24, NONE, 24, 32, 104, NONE, 104, 112, 40, 120, 0, 8, 16, 32, 16, 32, 48, 72 },
@@ -68,7 +69,8 @@ static struct {
 
 static _Atomic int state;
 static _Atomic bool asked; /* a check is pending */
-static char version[32];
+static char version[48];
+static bool free_threaded;
 
 /* ---- line tables ------------------------------------------------------------------------------------- */
 struct bytes { /* of a table, from memory that is read a piece at a time, or from `here` */
@@ -299,8 +301,11 @@ static inline __attribute__((always_inline)) int read_frame(bool guarded, uint64
     if (owner >= OWNED_BY_C)
       return 0;
   }
-  if (!load_pointer(guarded, at + o.code, &out->code) || !sc_peek_plausible(out->code) ||
-      !load_pointer(guarded, out->code + o.type, &type) || type != (uint64_t)(uintptr_t)api.code_type)
+  if (!load_pointer(guarded, at + o.code, &out->code))
+    return -1;
+  out->code &= ~(uint64_t)TAGS;
+  if (!sc_peek_plausible(out->code) || !load_pointer(guarded, out->code + o.type, &type) ||
+      type != (uint64_t)(uintptr_t)api.code_type)
     return -1;
   return read_instruction(guarded, at, out) && identify(guarded, out) ? 1 : -1;
 }
@@ -490,62 +495,60 @@ static bool api_is_whole(void) {
          api.code_type != NULL;
 }
 
-/* _Py_DebugOffsets as it stands at the start of _PyRuntime in 3.13, in words after the cookie. */
-enum {
-  DEBUG_VERSION = 1,
-  DEBUG_FREE_THREADED = 2,
-  DEBUG_STATE_FRAME = 23,
-  DEBUG_FRAME_PREVIOUS = 29,
-  DEBUG_FRAME_CODE = 30,
-  DEBUG_FRAME_INSTRUCTION = 31,
-  DEBUG_FRAME_OWNER = 33,
-  DEBUG_CODE_FILE = 35,
-  DEBUG_CODE_NAME = 37, /* the qualified one */
-  DEBUG_CODE_TABLE = 38,
-  DEBUG_CODE_FIRST_LINE = 39,
-  DEBUG_CODE_START = 43,
-  DEBUG_TYPE = 45,
-  DEBUG_BYTES_SIZE = 65,
-  DEBUG_BYTES_DATA = 66,
-  DEBUG_TEXT_STATE = 68,
-  DEBUG_TEXT_LENGTH = 69,
-  DEBUG_TEXT_ASCII = 70,
-  DEBUG_WORDS = 71,
+/* Where each offset stands in _Py_DebugOffsets, which begins _PyRuntime, in words from its start: by version. */
+enum { DEBUG_VERSION = 1, DEBUG_FREE_THREADED = 2, DEBUG_WORDS = 93 };
+static const struct debug_words {
+  uint8_t minor;
+  uint8_t state_frame, previous, code, instruction, owner;
+  uint8_t file, name, table, first_line, start; /* name: the qualified one */
+  uint8_t type, bytes_size, bytes_data, text_state, text_length, text_ascii;
+} debug_words[] = {
+  { 13, 23, 29, 30, 31, 33, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70 },
+  { 14, 26, 32, 33, 34, 36, 40, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80 },
+  { 15, 26, 40, 41, 42, 44, 48, 50, 51, 52, 56, 59, 87, 88, 90, 91, 92 },
 };
 
-static bool read_debug_offsets(unsigned minor) {
+/* One offset; `ok` becomes false if it cannot be one. */
+static uint16_t debug_offset(const uint64_t *words, uint8_t word, bool *ok) {
+  *ok &= words[word] < NONE;
+  return (uint16_t)words[word];
+}
+
+static bool read_debug_offsets(const struct debug_words *w) {
   const void *runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
   uint64_t words[DEBUG_WORDS];
+  bool ok = true;
   if (runtime == NULL || !sc_peek((uint64_t)(uintptr_t)runtime, words, sizeof(words)) ||
-      memcmp(words, "xdebugpy", 8) != 0 || words[DEBUG_VERSION] >> 16 != (0x300u | minor) ||
-      words[DEBUG_FREE_THREADED] != 0)
+      memcmp(words, "xdebugpy", 8) != 0 || words[DEBUG_VERSION] >> 16 != (0x300u | w->minor))
     return false;
-  for (size_t i = DEBUG_STATE_FRAME; i < DEBUG_WORDS; i++)
-    if (words[i] >= NONE)
-      return false;
+  if (words[DEBUG_FREE_THREADED] != 0) { /* each thread may run a copy of its own of a function's code */
+    free_threaded = true;
+    return false;
+  }
   o = (struct offsets){
-    .minor = (uint8_t)minor,
+    .minor = w->minor,
     .lines = SC_PYTHON_LOCATIONS,
-    .state_frame = (uint16_t)words[DEBUG_STATE_FRAME],
+    .state_frame = debug_offset(words, w->state_frame, &ok),
     .holder_frame = NONE,
-    .previous = (uint16_t)words[DEBUG_FRAME_PREVIOUS],
-    .code = (uint16_t)words[DEBUG_FRAME_CODE],
-    .instruction = (uint16_t)words[DEBUG_FRAME_INSTRUCTION],
-    .owner = (uint16_t)words[DEBUG_FRAME_OWNER],
-    .file = (uint16_t)words[DEBUG_CODE_FILE],
-    .name = (uint16_t)words[DEBUG_CODE_NAME],
-    .first_line = (uint16_t)words[DEBUG_CODE_FIRST_LINE],
-    .table = (uint16_t)words[DEBUG_CODE_TABLE],
-    .start = (uint16_t)words[DEBUG_CODE_START],
-    .type = (uint16_t)words[DEBUG_TYPE],
-    .bytes_size = (uint16_t)words[DEBUG_BYTES_SIZE],
-    .bytes_data = (uint16_t)words[DEBUG_BYTES_DATA],
-    .text_length = (uint16_t)words[DEBUG_TEXT_LENGTH],
-    .text_state = (uint16_t)words[DEBUG_TEXT_STATE],
-    .text_ascii = (uint16_t)words[DEBUG_TEXT_ASCII],
-    .text_compact = (uint16_t)(words[DEBUG_TEXT_ASCII] + 16), /* the UTF-8 copy's length and address are between */
+    .previous = debug_offset(words, w->previous, &ok),
+    .code = debug_offset(words, w->code, &ok),
+    .instruction = debug_offset(words, w->instruction, &ok),
+    .owner = debug_offset(words, w->owner, &ok),
+    .file = debug_offset(words, w->file, &ok),
+    .name = debug_offset(words, w->name, &ok),
+    .first_line = debug_offset(words, w->first_line, &ok),
+    .table = debug_offset(words, w->table, &ok),
+    .start = debug_offset(words, w->start, &ok),
+    .type = debug_offset(words, w->type, &ok),
+    .bytes_size = debug_offset(words, w->bytes_size, &ok),
+    .bytes_data = debug_offset(words, w->bytes_data, &ok),
+    .text_length = debug_offset(words, w->text_length, &ok),
+    .text_state = debug_offset(words, w->text_state, &ok),
+    .text_ascii = debug_offset(words, w->text_ascii, &ok),
+    /* the UTF-8 copy's length and address are between */
+    .text_compact = (uint16_t)(debug_offset(words, w->text_ascii, &ok) + 16),
   };
-  return true;
+  return ok;
 }
 
 static bool find_offsets(void) {
@@ -558,7 +561,10 @@ static bool find_offsets(void) {
       o = table[i];
       return true;
     }
-  return minor == 13 && read_debug_offsets((unsigned)minor);
+  for (size_t i = 0; i < sizeof(debug_words) / sizeof(debug_words[0]); i++)
+    if (debug_words[i].minor == minor)
+      return read_debug_offsets(&debug_words[i]);
+  return false;
 }
 
 void sc_python_prepare(void) {
@@ -572,6 +578,8 @@ void sc_python_prepare(void) {
     memcpy(version, text, length);
   version[length] = '\0';
   bool known = api_is_whole() && find_offsets();
+  if (free_threaded && length + sizeof(" (free-threaded)") <= sizeof(version))
+    memcpy(version + length, " (free-threaded)", sizeof(" (free-threaded)"));
   atomic_store_explicit(&state, known ? SC_PYTHON_UNCHECKED : SC_PYTHON_REFUSED, memory_order_release);
   if (known)
     seek_check();

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py python|native: runs a program under the tracer on the simulated device, and compares the sites of its report
-with what the program's own source says."""
+"""run.py python|native|unknown: runs a program under the tracer on the simulated device, and compares the sites of its report
+with what the program's own source says. Python of every version that is found: this one, pyenv's, and those that
+SC_PYTHONS names, with colons between."""
 import glob
 import json
 import os
@@ -35,7 +36,8 @@ def trace(command, folder, **variables):
     report = subprocess.run(
         [build + "/bin/synccount", "report", "--format", "json", path], check=True, capture_output=True, timeout=60
     )
-    return path, json.loads(report.stdout)["processes"][0]
+    document = json.loads(report.stdout)
+    return path, dict(document["processes"][0], warnings=document["warnings"])
 
 
 def tags(path):
@@ -83,6 +85,7 @@ def all_pythons():
     for python in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))):
         if int(python.split("/3.")[1].split(".")[0]) >= 9 and os.path.realpath(python) != os.path.realpath(sys.executable):
             yield python
+    yield from filter(None, os.environ.get("SC_PYTHONS", "").split(":"))
 
 
 def names_of(process, function):
@@ -122,12 +125,28 @@ def check_options(folder):
         check(f"{value}: sites without stacks", [(s["count"], s["native"]) for s in process["sites"]], [(18, [])])
 
 
+def check_unknown(folder):
+    """Interpreters that are not known, and some that are not what they say: counts, no Python lines, and a word why."""
+    cases = [("3.8.20", 0, "3.8.20"), ("3.16.0", 0, "3.16.0"), ("3.13.2", 1, "3.13.2 (free-threaded)"),
+             ("3.14.1", 1, "3.14.1 (free-threaded)"), ("3.13.0", 0, "3.13.0"), ("3.14.0", 0, "3.14.0"),
+             ("3.15.0", 0, "3.15.0"), ("3.12.1", 0, "3.12.1"), ("3.11.4", 0, "3.11.4")]
+    for number, (version, free_threaded, said) in enumerate(cases):
+        os.mkdir(f"{folder}/{number}")
+        _, process = trace([build + "/tests/stacks/stacks_unknown", version, str(free_threaded)], f"{folder}/{number}")
+        check(f"{said}: syncs", process["syncs"]["total"], 3)
+        check(f"{said}: Python lines", [site["python"] for site in process["sites"] if site["python"]], [])
+        found = [w for w in process["warnings"] if f"Python {said} keeps its frames in a way that is not known here" in w]
+        check(f"{said}: warnings", len(found), 1)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         if sys.argv[1] == "python":
             for number, python in enumerate(all_pythons()):
                 os.mkdir(f"{folder}/{number}")
                 check_python(python, f"{folder}/{number}")
+        elif sys.argv[1] == "unknown":
+            check_unknown(folder)
         else:
             for variant in ("stacks_native", "stacks_native_frameless"):
                 os.mkdir(f"{folder}/{variant}")
