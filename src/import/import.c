@@ -15,15 +15,17 @@
 
 static const char sqlite_magic[16] = "SQLite format 3";
 
-/* Both of its own formats begin with a text that names them. The newer one is a container whose first section does. */
-static bool is_nsys_report(const unsigned char *bytes, size_t n)
+/* Its own formats are not published. Bytes that are nobody's in a file that is named like a report of it are taken for
+ * one: all that hangs on it is which error is given. */
+static bool is_nsys_report(const char *path, const char *bytes, size_t n)
 {
-  static const char *const names[] = {"QuadD", "NVIDIA Nsight Systems", "NsightSystems", "NSYSREP"};
-  for (size_t i = 0; i < SC_COUNTOF(names); ++i) {
-    if (memmem(bytes, n < 256 ? n : 256, names[i], strlen(names[i])))
-      return true;
-  }
-  return false;
+  static const char *const suffixes[] = {".nsys-rep", ".qdrep", ".qdstrm"};
+  size_t length = strlen(path);
+  bool named = false;
+  for (size_t i = 0; i < SC_COUNTOF(suffixes); ++i)
+    named |= length > strlen(suffixes[i]) && strcmp(path + length - strlen(suffixes[i]), suffixes[i]) == 0;
+  bool ours = n >= 8 && memcmp(bytes, SC_TRACE_MAGIC, 8) == 0;
+  return named && n > 0 && !ours;
 }
 
 /* ---- Chrome trace JSON ------------------------------------------------------------------------- */
@@ -77,10 +79,10 @@ enum sc_status sc_import_recognise(const char *path, enum sc_import_kind *out, s
   if (status == SC_OK) {
     if (n >= sizeof sqlite_magic && memcmp(bytes, sqlite_magic, sizeof sqlite_magic) == 0)
       *out = SC_IMPORT_NSYS_SQLITE;
-    else if (is_nsys_report((unsigned char *)bytes, n))
-      *out = SC_IMPORT_NSYS_REP;
+    else if (is_kineto(bytes, n))
+      *out = SC_IMPORT_KINETO;
     else
-      *out = is_kineto(bytes, n) ? SC_IMPORT_KINETO : SC_IMPORT_NONE;
+      *out = is_nsys_report(path, bytes, n) ? SC_IMPORT_NSYS_REP : SC_IMPORT_NONE;
   }
   free(bytes);
   return status;
