@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/folder.h"
+#include "import/import.h"
 #include "trace/trace.h"
 
 static enum sc_status add_trace(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
@@ -43,6 +44,24 @@ static enum sc_status add_folder(const char *path, const struct sc_analysis_opti
   return status;
 }
 
+/* Other tools' traces are told by their content. One that is nobody's goes to our own reader, whose message says so. */
+static enum sc_status add_file(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
+                               struct sc_error *err)
+{
+  enum sc_import_kind kind;
+  enum sc_status status = sc_import_recognise(path, &kind, err);
+  if (status != SC_OK)
+    return status;
+  return kind == SC_IMPORT_NONE ? add_trace(path, how, findings, err)
+                                : sc_import_read(path, kind, how, findings, err);
+}
+
+static bool is_import(const char *path)
+{
+  enum sc_import_kind kind;
+  return sc_import_recognise(path, &kind, NULL) == SC_OK && kind != SC_IMPORT_NONE;
+}
+
 /* The folder whose session an operand is or belongs to, as a new string; NULL if there is none. */
 static char *session_of(const char *operand)
 {
@@ -51,6 +70,8 @@ static char *session_of(const char *operand)
   if (!folder || stat(operand, &info) != 0)
     goto none;
   if (!S_ISDIR(info.st_mode)) {
+    if (is_import(operand)) /* it may lie beside a session, and is of none */
+      goto none;
     char *slash = strrchr(folder, '/');
     if (slash)
       slash[slash == folder] = '\0';
@@ -114,7 +135,7 @@ static enum sc_status add_operand(const char *operand, const struct sc_analysis_
     if (status != SC_OK || ranks)
       return status;
   }
-  return S_ISDIR(info.st_mode) ? add_folder(operand, how, findings, err) : add_trace(operand, how, findings, err);
+  return S_ISDIR(info.st_mode) ? add_folder(operand, how, findings, err) : add_file(operand, how, findings, err);
 }
 
 enum sc_status load_operands(char *const *operands, size_t count, const struct sc_analysis_options *how,

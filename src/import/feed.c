@@ -292,6 +292,22 @@ void sc_feed_call(struct sc_feed *f, const struct sc_feed_call *call)
   add(f, call->correlation ? f->linked : f->events, &event);
 }
 
+/* Records of synchronises name device 0 whatever the device; their context is right, and so is the device of real work. */
+static void learn_device(struct feed_process *process, const struct sc_feed_work *work)
+{
+  size_t count = process->context_count;
+  if (work->context == 0 || work->device >= SC_FEED_NO_DEVICE ||
+      (count && process->contexts[count - 1].context == work->context))
+    return;
+  for (size_t i = 0; i < count; ++i) {
+    if (process->contexts[i].context == work->context)
+      return;
+  }
+  if (count < CONTEXTS_MAX)
+    process->contexts[process->context_count++] =
+        (struct feed_context){.context = work->context, .device = (uint8_t)work->device};
+}
+
 static void count_work(struct sc_feed *f, const struct sc_feed_work *work)
 {
   switch (work->kind) {
@@ -321,6 +337,8 @@ void sc_feed_work(struct sc_feed *f, const struct sc_feed_work *work)
                         .direction = work->direction,
                         .memory = (uint8_t)(work->dst | work->src << 4)};
   count_work(f, work);
+  if (work->kind == SC_FEED_KERNEL || work->kind == SC_FEED_COPY || work->kind == SC_FEED_MEMSET)
+    learn_device(&f->processes[work->process], work);
   add(f, f->linked, &event);
 }
 

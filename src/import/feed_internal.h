@@ -14,6 +14,7 @@
 #define STRINGS_MAX (1u << 20)         /* different names, likewise */
 #define FRAMES_MAX (1u << 20)          /* different frames */
 #define STACK_BYTES_MAX (64u << 20)    /* of different stacks */
+#define CONTEXTS_MAX 64u               /* of one process whose devices are remembered */
 #define DRAIN_WORK_MAX (4u << 20)      /* works of one process that drain gaps are measured from */
 
 enum event_kind { /* in the order in which they are replayed at the same time */
@@ -59,6 +60,11 @@ struct feed_process {
   uint64_t pid;
   char *facts[SC_FEED_FACTS];
   bool frees_known; /* the trace says which frees were of real memory */
+  struct feed_context {
+    uint32_t context;
+    uint8_t device;
+  } contexts[CONTEXTS_MAX]; /* on which device the work of a context ran */
+  size_t context_count;
 };
 struct feed_thread {
   uint32_t process, tid;

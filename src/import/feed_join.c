@@ -51,6 +51,16 @@ static void take_copy(struct group *g, const struct event *work)
   g->copy.bytes = bytes;
 }
 
+static uint8_t device_of(const struct sc_feed *f, const struct event *work)
+{
+  const struct feed_process *process = &f->processes[work->process];
+  for (size_t i = 0; work->work == SC_FEED_SYNC && i < process->context_count; ++i) {
+    if (process->contexts[i].context == work->extra)
+      return process->contexts[i].device;
+  }
+  return work->device;
+}
+
 static void take_work(struct sc_feed *f, struct group *g, const struct event *work)
 {
   enum sc_feed_work_kind kind = (enum sc_feed_work_kind)work->work;
@@ -61,7 +71,7 @@ static void take_work(struct sc_feed *f, struct group *g, const struct event *wo
   }
   if (!g->has_place) {
     g->has_place = true;
-    g->device = work->device;
+    g->device = device_of(f, work);
   }
   if (!g->has_stream && work->stream != SC_FEED_NO_STREAM) {
     g->has_stream = true;

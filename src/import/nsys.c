@@ -742,7 +742,7 @@ static bool warn_missing(const struct nsys *n)
   struct sc_feed_totals totals = sc_feed_totals(n->feed);
   struct sc_buf text = {0};
   bool ok = true;
-  if (totals.calls == 0)
+  if (totals.calls == 0 && n->nameless == 0)
     return sc_findings_warn(n->findings, "%s: no CUDA API calls were recorded there (nsys profile --trace=cuda,nvtx "
                                          "records them).", n->db.path);
   if (n->copies && totals.copies == 0)
