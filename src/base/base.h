@@ -89,6 +89,8 @@ bool sc_match(const char *pattern, const char *text);
 char *sc_format_time_us(double us, char buf[static SC_TIME_TEXT]);
 /* Copies text for a terminal or Markdown: control characters, bidirectional ones and invalid UTF-8 become \xNN. */
 void sc_buf_put_printable(struct sc_buf *buf, const char *text, size_t n);
+/* Copies text; each byte that is part of no valid UTF-8 sequence becomes U+FFFD. */
+void sc_buf_put_valid(struct sc_buf *buf, const char *text, size_t n);
 /* Number of bytes of the valid UTF-8 sequence at text (1..4), 0 if invalid. n: bytes that remain. */
 size_t sc_utf8_length(const char *text, size_t n);
 

@@ -205,3 +205,16 @@ void sc_buf_put_printable(struct sc_buf *buf, const char *text, size_t n)
     }
   }
 }
+
+void sc_buf_put_valid(struct sc_buf *buf, const char *text, size_t n)
+{
+  static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+  for (size_t i = 0; i < n;) {
+    size_t length = sc_utf8_length(text + i, n - i);
+    if (length)
+      sc_buf_append(buf, text + i, length);
+    else
+      sc_buf_puts(buf, replacement);
+    i += length ? length : 1;
+  }
+}

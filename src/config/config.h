@@ -79,6 +79,46 @@ enum sc_status sc_config_read_memory(const char *text, size_t size, const char *
                                      struct sc_error *err) SC_NODISCARD;
 void sc_config_free(struct sc_config *config); /* accepts NULL and half-built ones */
 
+/* ---- gates: docs/synccount-gate.5.scd ------------------------------------------------------------------- */
+struct sc_config_expectation { /* texts are as written, and NULL where absent; what they mean is not config's to say */
+  size_t line, column;
+  char *expect; /* "sorted.syncs_per_layer == 1"; excludes measure and comparison */
+  char *variant, *range, *level, *site, *thread, *rank, *process, *cls;
+  char *measure, *equals, *at_most, *at_least, **between; /* exactly one comparison, if there is a measure */
+  size_t between_count;                                   /* 2 */
+  char *reason;
+};
+struct sc_config_exception {
+  size_t line, column;
+  char *site, *range; /* at least one */
+  bool has_count, first_only;
+  uint64_t count;
+  char *reason;
+};
+struct sc_config_gate {
+  struct sc_config probe; /* its run section: what the instrumented layers run */
+  char *name;             /* NULL: the file's name stands for it */
+  bool has_source, has_probe;
+  char *model, *device; /* of the probe; as --config and --device take them */
+  uint64_t hidden, intermediate, top_k;
+  char **command, **traces, **ranges; /* ranges: PATTERN=LEVEL */
+  size_t command_count, traces_count, ranges_count;
+  bool has_warmup;
+  uint64_t warmup;
+  char *from, *stacks, *api;
+  bool capture_range, follow, has_follow;
+  uint64_t version;
+  struct sc_config_expectation *expect;
+  size_t expect_count;
+  struct sc_config_exception *allow;
+  size_t allow_count;
+};
+/* As sc_config_read. Free with sc_config_gate_free. */
+enum sc_status sc_config_read_gate(const char *path, struct sc_config_gate **out, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_config_read_gate_memory(const char *text, size_t size, const char *name, struct sc_config_gate **out,
+                                          struct sc_error *err) SC_NODISCARD;
+void sc_config_gate_free(struct sc_config_gate *gate); /* accepts NULL and half-built ones */
+
 /* Limits of one value, for the file and for the command line alike. */
 #define SC_CONFIG_MAX_EXPERTS 4096u
 #define SC_CONFIG_MAX_TOKENS (1u << 24)

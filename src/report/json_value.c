@@ -7,24 +7,6 @@
 
 #include "report/json_value.h"
 
-static const char REPLACEMENT[] = "\xef\xbf\xbd"; /* U+FFFD */
-
-/* jansson refuses invalid UTF-8: every byte that is part of no valid sequence is replaced where it stands. */
-static void put_valid(struct sc_buf *buf, const char *text)
-{
-  size_t n = strlen(text);
-
-  for (size_t i = 0; i < n;) {
-    size_t length = sc_utf8_length(text + i, n - i);
-
-    if (length)
-      sc_buf_append(buf, text + i, length);
-    else
-      sc_buf_puts(buf, REPLACEMENT);
-    i += length ? length : 1;
-  }
-}
-
 json_t *sc_json_text(const char *text)
 {
   struct sc_buf buf = {0};
@@ -32,7 +14,8 @@ json_t *sc_json_text(const char *text)
 
   if (!text)
     return json_null();
-  put_valid(&buf, text);
+  /* jansson refuses invalid UTF-8. */
+  sc_buf_put_valid(&buf, text, strlen(text));
   value = buf.failed ? NULL : json_stringn(buf.data ? buf.data : "", buf.len);
   sc_buf_free(&buf);
   return value;
