@@ -51,6 +51,11 @@ class MoELayer(nn.Module):
     def dispatch(self, tokens, weights, chosen):
         raise NotImplementedError
 
+    def touch(self, output, expert):
+        """Training: adds nothing, but keeps an expert without tokens in the graph, so that its gradients are zeros and not
+        missing (DistributedDataParallel waits for all of them). Index and factor are known to the host: no wait."""
+        output[0, 0] += 0 * sum(parameter.sum() for parameter in expert.parameters())
+
 
 class MaskedMoE(MoELayer):
     """The loop over experts. Every `if`, nonzero and boolean mask makes the host wait."""
@@ -63,6 +68,8 @@ class MaskedMoE(MoELayer):
                 rows = mask.any(dim=-1).nonzero().flatten()
                 share = weights[mask].view(-1, 1)
                 output.index_add_(0, rows, (expert(tokens[rows]) * share).to(output.dtype))
+            elif self.training:
+                self.touch(output, expert)
         return output
 
 
@@ -82,7 +89,11 @@ class SortedMoE(MoELayer):
             start = end
         share = weights.flatten()[order].view(-1, 1)
         output = torch.zeros_like(tokens)
-        return output.index_add_(0, rows, (torch.cat(parts) * share).to(output.dtype))
+        output.index_add_(0, rows, (torch.cat(parts) * share).to(output.dtype))
+        for expert, start, end in zip(self.experts, [0] + ends, ends):
+            if self.training and start == end:
+                self.touch(output, expert)
+        return output
 
 
 VARIANTS = {"masked": MaskedMoE, "sorted": SortedMoE}
