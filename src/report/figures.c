@@ -375,7 +375,7 @@ static void put_floor(struct sc_buf *html, const struct sc_findings *f)
     return;
   if (bars > BARS_MAX)
     bars = BARS_MAX;
-  open_figure(html, "The floor (dark: read-backs x mean round trip) in the measured forward (the whole bar).");
+  open_figure(html, "The floor (coloured: read-backs x mean round trip) in the measured forward (the whole bar).");
   sc_buf_printf(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plot, may scroll sideways\">"
                       "<svg class=\"plot\" viewBox=\"0 0 %d %zu\" role=\"img\"><title>Floor against measured forward"
                       "</title><desc>The numbers stand beside the bars and in the table of runs.</desc>\n",
@@ -474,7 +474,7 @@ static void put_heat_of(struct sc_buf *html, const struct sc_run *run)
   sc_html_put_name(html, run->variant, 24);
   sc_buf_printf(html, ", E=%" PRIu64 ", %" PRIu64 " token%s: ", run->experts, run->tokens, sc_plural(run->tokens));
   if (heat.max > 0)
-    sc_buf_printf(html, "the darkest cell has %g a forward, an empty one none.</figcaption>\n", heat.max);
+    sc_buf_printf(html, "the strongest cell has %g a forward, an empty one none.</figcaption>\n", heat.max);
   else
     sc_buf_puts(html, "none anywhere.</figcaption>\n");
   sc_buf_printf(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Heat map, may scroll sideways\">"
