@@ -188,7 +188,7 @@ struct sc_process {
   struct sc_counts without_detail; /* of counts: calls that had no room for a record. They are in no thread, range, step or
                                       site; lost_records is then not 0, and counts are right all the same */
   uint64_t queue_waits, queue_wait_ns; /* launches that waited for room in the device's queue: no syncs, and in no count */
-  bool counts_short; /* calls are missing in counts: lost, or not to be read */
+  bool counts_whole; /* records were lost, and yet no call is missing in counts */
   struct sc_thread_findings *threads; size_t thread_count, thread_cap;
   struct sc_range_findings *ranges;   size_t range_count, range_cap; /* depth-first, parents first */
   struct sc_site *sites;              size_t site_count, site_cap; /* costliest first */
@@ -249,6 +249,18 @@ bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **ou
 /* The thread that waited longest, NULL if none had a sync. waiting (may be NULL): how many had one. Waits of several
  * threads overlap: only one thread's is a share of wall time. */
 const struct sc_thread_findings *sc_process_longest_wait(const struct sc_process *process, size_t *waiting);
+
+/* True if no call is missing in the process's counts; ranges, sites and threads may lack some all the same. */
+bool sc_process_is_whole(const struct sc_process *process);
+
+/* The floor of a process: its read-backs and blocking uploads at the mean round trip of the findings' ruler. An estimate for
+ * syncs that each wait for a kernel queued just before. False: no ruler, a simulated device, or nothing to multiply. */
+struct sc_process_floor {
+  uint64_t round_trips; /* read-backs and blocking uploads */
+  double mean_us, total_us;
+  double per_step_us; /* from the sites; NaN without steps */
+};
+bool sc_process_floor(const struct sc_findings *findings, const struct sc_process *process, struct sc_process_floor *out);
 
 struct sc_rank {
   const char *rank;

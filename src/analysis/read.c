@@ -93,8 +93,7 @@ static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *labe
   bool ok = true;
   /* Gaps that the file does not own up to are holes in it. */
   bool counted = sc_reader_beyond(reader) && live->uncounted == 0 && records == live->lost_records;
-  process->counts_short = (!counted && (records || live->lost_chunks || live->full)) || damage.chunks ||
-                          damage.records || damage.truncated;
+  process->counts_whole = counted && !damage.chunks && !damage.records && !damage.truncated;
   if (counted && (records || live->lost_chunks))
     ok &= warn_without_detail(process, records, live->full != 0, label, f);
   else if (records || live->lost_chunks)

@@ -147,3 +147,30 @@ void sc_ranks_free(struct sc_ranks *ranks)
   free(ranks->list);
   *ranks = (struct sc_ranks){0};
 }
+
+bool sc_process_is_whole(const struct sc_process *p)
+{
+  return p->counts_whole || (p->lost_records == 0 && p->lost_chunks == 0);
+}
+
+/* ---- floor --------------------------------------------------------------------------------------- */
+
+bool sc_process_floor(const struct sc_findings *f, const struct sc_process *p, struct sc_process_floor *out)
+{
+  const struct sc_ruler_row *trip = sc_findings_ruler(f, "launch+readback");
+  double trips_a_step = NAN;
+  *out = (struct sc_process_floor){.round_trips = p->counts.read_backs + p->counts.blocking_uploads,
+                                   .mean_us = trip ? trip->mean_us : NAN};
+  if (isnan(out->mean_us) || f->simulated || p->simulated || out->round_trips == 0)
+    return false;
+  out->total_us = (double)out->round_trips * out->mean_us;
+  for (size_t i = 0; i < p->site_count; ++i) {
+    const struct sc_site *site = &p->sites[i];
+    if (site->kind != SC_SITE_SYNC || isnan(site->per_step) || site->count == 0)
+      continue;
+    double share = (double)(site->read_backs + site->blocking_uploads) / (double)site->count;
+    trips_a_step = (isnan(trips_a_step) ? 0 : trips_a_step) + site->per_step * share;
+  }
+  out->per_step_us = trips_a_step * out->mean_us;
+  return true;
+}

@@ -90,7 +90,7 @@ static bool lost_counts(const struct sc_findings *findings)
 {
   bool lost = findings->lost_records || findings->lost_chunks;
   for (size_t i = 0; i < findings->process_count && findings->run_count == 0; ++i) {
-    if (findings->processes[i].counts_short)
+    if (!sc_process_is_whole(&findings->processes[i]))
       return true;
   }
   return lost && findings->run_count;

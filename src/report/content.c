@@ -39,7 +39,7 @@ enum sc_status sc_report_content(struct sc_doc *doc, const struct sc_findings *f
     sc_content_runs(doc, findings, options->per_expert);
     sc_content_cost(doc, findings);
     sc_content_ranks(doc, findings);
-    sc_content_processes(doc, findings, options->threads);
+    sc_content_processes(doc, findings, options);
     sc_content_host(doc, findings);
     sc_content_verified(doc, findings);
   }

@@ -18,7 +18,11 @@ void sc_content_verified(struct sc_doc *doc, const struct sc_findings *findings)
 void sc_content_drift(struct sc_doc *doc, const struct sc_findings *findings);
 void sc_content_host(struct sc_doc *doc, const struct sc_findings *findings); /* ruler, host, conditions */
 void sc_content_ranks(struct sc_doc *doc, const struct sc_findings *findings); /* where there are several */
-void sc_content_processes(struct sc_doc *doc, const struct sc_findings *findings, bool all_threads);
+/* Of one process: where its syncs come from, and what to do. */
+void sc_content_sites(struct sc_doc *doc, const struct sc_findings *findings, const struct sc_process *process,
+                      unsigned width);
+void sc_content_processes(struct sc_doc *doc, const struct sc_findings *findings,
+                          const struct sc_report_options *options);
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 void sc_put_count(struct sc_buf *buf, uint64_t n);                /* 12,020 */

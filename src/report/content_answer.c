@@ -265,9 +265,19 @@ static void doubt_uncertain(struct sc_doc *doc, const struct sc_run *run)
 static void doubt_losses(struct sc_doc *doc, const struct sc_findings *f)
 {
   struct sc_buf line = {0};
+  bool complete = f->run_count == 0 && f->process_count > 0;
 
   if (!f->lost_records && !f->lost_chunks)
     return;
+  for (size_t i = 0; i < f->process_count; i++)
+    complete &= sc_process_is_whole(&f->processes[i]);
+  if (complete) {
+    sc_buf_puts(&line, "NO ROOM for ");
+    sc_put_count(&line, f->lost_records);
+    sc_buf_puts(&line, " records of the trace: the totals are complete, the details are not.");
+    sc_doc_take(doc, SC_BLOCK_LINE, SC_TONE_BAD, &line);
+    return;
+  }
   sc_buf_puts(&line, "LOST: ");
   sc_put_count(&line, f->lost_records);
   sc_buf_printf(&line, " record%s and ", sc_plural(f->lost_records));
@@ -281,9 +291,12 @@ void sc_content_answer(struct sc_doc *doc, const struct sc_findings *f)
   if (sc_report_is_simulated(f))
     sc_doc_put(doc, SC_BLOCK_BANNER, SC_TONE_BAD,
                "SIMULATED: no GPU was used. Counts are those of the calls made; nothing here is a speed.");
-  answer_round_trip(doc, f);
+  if (!f->process_count)
+    answer_round_trip(doc, f);
   answer_runs(doc, f);
   answer_processes(doc, f);
+  if (f->process_count)
+    answer_round_trip(doc, f);
   if (!sc_round_trip(f) && !f->run_count && !f->process_count)
     answer_nothing(doc, f);
   doubt_verified(doc, f);

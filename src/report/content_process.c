@@ -7,7 +7,7 @@
 
 #include "report/content.h"
 
-enum { RANGE_ROWS = 80, SITE_ROWS = 30, THREAD_ROWS = 40, DEEPEST_INDENT = 16, RANK_ROWS = 64, RANKS_NAMED = 8 };
+enum { RANGE_ROWS = 80, THREAD_ROWS = 40, DEEPEST_INDENT = 16, RANK_ROWS = 64, RANKS_NAMED = 8 };
 
 /* ---- totals ------------------------------------------------------------------------------------ */
 
@@ -46,8 +46,9 @@ static void put_part(struct sc_buf *line, uint64_t n, const char *noun, bool plu
   sc_buf_printf(line, " %s%s", noun, plural ? sc_plural(n) : "");
 }
 
-static void syncs_line(struct sc_doc *doc, const struct sc_counts *c)
+static void syncs_line(struct sc_doc *doc, const struct sc_process *p)
 {
+  const struct sc_counts *c = &p->counts;
   struct sc_buf line = {0}, classes = {0}, kinds = {0};
 
   sc_put_count(&line, c->syncs);
@@ -61,6 +62,11 @@ static void syncs_line(struct sc_doc *doc, const struct sc_counts *c)
   put_part(&kinds, c->idle_syncs, "with nothing outstanding", false);
   if (kinds.len)
     sc_buf_printf(&line, "; of them %s", kinds.data);
+  if (p->without_detail.syncs) {
+    sc_buf_puts(&line, "; ");
+    sc_put_count(&line, p->without_detail.syncs);
+    sc_buf_puts(&line, " found no room for details");
+  }
   line.failed |= classes.failed || kinds.failed;
   sc_buf_free(&classes);
   sc_buf_free(&kinds);
@@ -79,17 +85,40 @@ static void wait_line(struct sc_doc *doc, const struct sc_process *p)
   if (waiting > 1)
     sc_buf_printf(&line, ", summed over %zu threads; thread %llu longest, ", waiting,
                   (unsigned long long)longest->tid);
-  else if (longest && !isnan(p->wall_us))
+  else if (longest && !isnan(p->wall_us) && !p->without_detail.syncs)
     sc_buf_puts(&line, ", ");
   if (waiting > 1)
     sc_put_time(&line, longest->wait_us);
-  if (longest && !isnan(p->wall_us)) {
+  if (longest && !isnan(p->wall_us) && !p->without_detail.syncs) {
     sc_buf_puts(&line, waiting > 1 ? ", " : "");
     sc_put_share(&line, longest->wait_us, p->wall_us);
     sc_buf_puts(&line, " of ");
     sc_put_time(&line, p->wall_us);
     sc_buf_puts(&line, " wall time");
   }
+  sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
+}
+
+/* What the read-backs and blocking uploads cost at least, if each had waited for a tiny kernel alone. */
+static void floor_line(struct sc_doc *doc, const struct sc_findings *f, const struct sc_process *p)
+{
+  struct sc_process_floor floor;
+  struct sc_buf line = {0};
+
+  if (!sc_process_floor(f, p, &floor))
+    return;
+  sc_buf_puts(&line, "floor ");
+  sc_put_time(&line, floor.total_us);
+  if (!isnan(floor.per_step_us)) {
+    sc_buf_puts(&line, ", ");
+    sc_put_time(&line, floor.per_step_us);
+    sc_buf_puts(&line, " a step");
+  }
+  sc_buf_puts(&line, ": ");
+  sc_put_count(&line, floor.round_trips);
+  sc_buf_printf(&line, " read-back%s and blocking uploads at %.1f us, this host's mean round trip; an estimate, not what "
+                       "would be saved",
+                sc_plural(floor.round_trips), floor.mean_us);
   sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
 }
 
@@ -139,14 +168,16 @@ static void cost_line(struct sc_doc *doc, const struct sc_process *p)
   sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
 }
 
-static void totals_lines(struct sc_doc *doc, const struct sc_process *p, bool simulated)
+static void totals_lines(struct sc_doc *doc, const struct sc_findings *f, const struct sc_process *p, bool simulated)
 {
   const struct sc_counts *c = &p->counts;
   struct sc_buf work = {0}, beside = {0};
 
-  syncs_line(doc, c);
+  syncs_line(doc, p);
   if (!simulated && c->syncs)
     wait_line(doc, p);
+  if (!simulated)
+    floor_line(doc, f, p);
   if (!simulated)
     drain_line(doc, p);
   sc_put_count(&beside, c->poll_waits);
@@ -450,68 +481,6 @@ static void ranges_table(struct sc_doc *doc, const struct sc_process *p, bool si
     sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more ranges; JSON has them all.", tree.left_out);
 }
 
-/* ---- sites --------------------------------------------------------------------------------------- */
-
-static void put_frame(struct sc_buf *text, const struct sc_process *p, const struct sc_frame *frame)
-{
-  sc_put_name(text, frame->function, 32);
-  if (!frame->file)
-    return;
-  sc_buf_puts(text, " ");
-  sc_put_name(text, sc_process_file(p, frame->file), 48);
-  if (frame->line)
-    sc_buf_printf(text, ":%llu", (unsigned long long)frame->line);
-}
-
-static void site_row(struct sc_doc *doc, const struct sc_process *p, const struct sc_site *s, bool simulated)
-{
-  const struct sc_frame *frame = sc_site_frame(s);
-  struct sc_buf count = {0}, api = {0}, pattern = {0}, wait = {0}, drain = {0}, where = {0}, step = {0};
-
-  sc_doc_row(doc, 0);
-  sc_put_count(&count, s->count);
-  sc_doc_cell_take(doc, SC_TONE_STRONG, &count);
-  sc_put_number(&step, s->per_step);
-  sc_doc_cell_take(doc, SC_TONE_PLAIN, &step);
-  sc_put_time(&wait, simulated ? NAN : s->wait_total_us);
-  sc_doc_cell_take(doc, SC_TONE_PLAIN, &wait);
-  if (!simulated && !isnan(s->drain_gap_total_us))
-    sc_put_time(&drain, s->drain_gap_total_us);
-  sc_doc_cell_take(doc, SC_TONE_PLAIN, &drain);
-  sc_doc_cell(doc, SC_TONE_PLAIN, "%s", s->kind == SC_SITE_SYNC ? sc_class_name(s->cls) : sc_site_kind_name(s->kind));
-  sc_put_name(&api, s->api, 32);
-  sc_doc_cell_take(doc, SC_TONE_PLAIN, &api);
-  if (s->pattern)
-    sc_put_prose(&pattern, s->pattern);
-  sc_doc_cell_take(doc, SC_TONE_PLAIN, &pattern);
-  if (frame)
-    put_frame(&where, p, frame);
-  else if (s->range)
-    sc_put_name(&where, s->range, 48);
-  sc_doc_cell_take(doc, SC_TONE_PLAIN, &where);
-}
-
-static void sites_table(struct sc_doc *doc, const struct sc_process *p, bool simulated)
-{
-  if (!p->site_count)
-    return;
-  sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
-  sc_doc_table(doc, 1);
-  sc_doc_column(doc, true, "syncs");
-  sc_doc_column(doc, true, "a step");
-  sc_doc_column(doc, true, "wait");
-  sc_doc_column(doc, true, "drain gap");
-  sc_doc_column(doc, false, "class");
-  sc_doc_column(doc, false, "call");
-  sc_doc_column(doc, false, "pattern");
-  sc_doc_column(doc, false, "site");
-  for (size_t i = 0; i < p->site_count && i < SITE_ROWS; i++)
-    site_row(doc, p, &p->sites[i], simulated);
-  sc_doc_table_end(doc);
-  if (p->site_count > SITE_ROWS)
-    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more sites; JSON has them all.", p->site_count - SITE_ROWS);
-}
-
 /* ---- allowed syncs -------------------------------------------------------------------------------- */
 
 static void allowed_lines(struct sc_doc *doc, const struct sc_process *p)
@@ -642,7 +611,7 @@ void sc_content_ranks(struct sc_doc *doc, const struct sc_findings *f)
   sc_ranks_free(&ranks);
 }
 
-void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f, bool all_threads)
+void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f, const struct sc_report_options *options)
 {
   for (size_t i = 0; i < f->process_count; i++) {
     const struct sc_process *p = &f->processes[i];
@@ -652,12 +621,12 @@ void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f, bool 
     if (p->unmeasured)
       sc_doc_put(doc, SC_BLOCK_ITEM, SC_TONE_BAD, "not measured: the warnings say why");
     else
-      totals_lines(doc, p, simulated);
+      totals_lines(doc, f, p, simulated);
     state_lines(doc, p, simulated);
     sc_doc_figure(doc, SC_FIGURE_TIMELINE, i);
-    threads_table(doc, p, all_threads, simulated);
+    sc_content_sites(doc, f, p, options->width);
     ranges_table(doc, p, simulated);
     allowed_lines(doc, p);
-    sites_table(doc, p, simulated);
+    threads_table(doc, p, options->threads, simulated);
   }
 }

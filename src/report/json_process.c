@@ -157,6 +157,20 @@ static json_t *stacks_value(const struct sc_process *p, bool simulated, bool *ok
   return object;
 }
 
+static json_t *floor_value(const struct sc_findings *f, const struct sc_process *p, bool *ok)
+{
+  struct sc_process_floor floor;
+  json_t *object;
+
+  if (!sc_process_floor(f, p, &floor))
+    return json_null();
+  object = json_object();
+  sc_json_put(object, "round_trips", sc_json_count(floor.round_trips), ok);
+  sc_json_put(object, "mean_us", sc_json_us(floor.total_us), ok);
+  sc_json_put(object, "per_step_us", sc_json_us(floor.per_step_us), ok);
+  return object;
+}
+
 static json_t *syncs_value(const struct sc_process *p, bool simulated, bool *ok)
 {
   json_t *object = json_object();
@@ -179,7 +193,7 @@ json_t *sc_json_rank(const char *rank)
   return rank && sc_parse_u64(rank, &number) ? sc_json_count(number) : sc_json_text(rank);
 }
 
-json_t *sc_json_process(const struct sc_process *p, bool simulated, bool *ok)
+json_t *sc_json_process(const struct sc_findings *f, const struct sc_process *p, bool simulated, bool *ok)
 {
   json_t *object = json_object(), *threads = json_array(), *ranges = json_array(), *sites = json_array();
 
@@ -205,6 +219,7 @@ json_t *sc_json_process(const struct sc_process *p, bool simulated, bool *ok)
   sc_json_put(object, "allowed", allowed_value(p, ok), ok);
   sc_json_put(object, "tracer", tracer_value(p, simulated, ok), ok);
   sc_json_put(object, "stacks", stacks_value(p, simulated, ok), ok);
+  sc_json_put(object, "floor", floor_value(f, p, ok), ok);
   sc_json_put(object, "steps", steps_value(p, ok), ok);
   sc_json_put(object, "syncs", p->unmeasured ? json_null() : syncs_value(p, simulated, ok), ok);
   return object;

@@ -25,6 +25,6 @@ json_t *sc_json_by_class(const struct sc_counts *counts, bool *ok);
 void sc_json_put_counts(json_t *object, const struct sc_counts *counts, bool *ok);
 
 json_t *sc_json_rank(const char *rank); /* a number where it is one */
-json_t *sc_json_process(const struct sc_process *process, bool simulated, bool *ok);
+json_t *sc_json_process(const struct sc_findings *findings, const struct sc_process *process, bool simulated, bool *ok);
 
 #endif

@@ -381,6 +381,12 @@ static void add_thread(struct sc_process *p, uint64_t tid, const char *name, uin
                                    .wall_us = 2e6};
 }
 
+static void set(char **place, const char *text)
+{
+  free(*place);
+  *place = dup(text);
+}
+
 static struct sc_site *add_site(struct sc_process *p)
 {
   struct sc_site *s = must(sc_array_push(&p->sites, &p->site_count, &p->site_cap, sizeof *s));
@@ -447,6 +453,60 @@ struct sc_findings *fixture_process(void)
   p->warmup = 2;
   p->step_min = p->step_max = 96;
   p->step_median = 96;
+  return f;
+}
+
+struct sc_findings *fixture_traced(void)
+{
+  static const struct {
+    const char *api, *pattern, *remedy, *direction, *memory, *file, *function;
+    uint64_t line, count, bytes, read_backs, uploads;
+    enum sc_class cls;
+    enum sc_site_kind kind;
+    double per_step, p50_us;
+  } sites[] = {
+      {"cudaMemcpyAsync", ".tolist(), .cpu()", "Copy once into pinned memory, or do without.", "device-to-host", "pageable",
+       "/srv/a-rather-long-project-name/models/mixture_of_experts/dispatch_layers.py",
+       "SortedDispatchMoE.forward_with_capacity", 1167, 380, 64, 380, 0, SC_CLASS_PAGEABLE, SC_SITE_SYNC, 10, 1280.4},
+      {"cudaStreamSynchronize", "scalar read-back", "Keep the decision on the device.", "device-to-host", "pinned", "train.py",
+       "step", 41, 76, 1, 76, 0, SC_CLASS_EXPLICIT, SC_SITE_SYNC, 2, 38.2},
+      {"cudaStreamSynchronize", "scalar read-back", "Keep the decision on the device.", "device-to-host", "pinned", "train.py",
+       "log", 60, 38, 8, 38, 0, SC_CLASS_EXPLICIT, SC_SITE_SYNC, 1, 8.1},
+      {"cudaStreamSynchronize", "blocking upload", "Use pinned memory and do not wait.", "host-to-device", "pageable", "data.py",
+       "collate", 9, 38, 4194304, 0, 38, SC_CLASS_EXPLICIT, SC_SITE_SYNC, 1, 410},
+      {"cudaEventQuery", "poll loop", "Wait once.", NULL, NULL, "data.py", "ready", 30, 7, 0, 0, 0, SC_CLASS_EXPLICIT,
+       SC_SITE_POLL, NAN, 90},
+  };
+  struct sc_findings *f = fixture_process();
+  struct sc_process *p = &f->processes[0];
+
+  add_rulers(f);
+  p->counts.blocking_uploads = 38;
+  for (size_t i = 0; i < SC_COUNTOF(sites); i++) {
+    struct sc_site *s = add_site(p);
+
+    free(s->python[0].file);
+    free(s->python[0].function);
+    free(s->direction);
+    free(s->memory);
+    set(&s->api, sites[i].api);
+    set(&s->pattern, sites[i].pattern);
+    set(&s->remedy, sites[i].remedy);
+    s->direction = sites[i].direction ? dup(sites[i].direction) : NULL;
+    s->memory = sites[i].memory ? dup(sites[i].memory) : NULL;
+    s->python[0] = (struct sc_frame){
+        .file = dup(sites[i].file), .function = dup(sites[i].function), .line = sites[i].line, .module = SIZE_MAX};
+    s->cls = sites[i].cls;
+    s->kind = sites[i].kind;
+    s->count = sites[i].count;
+    s->bytes = sites[i].bytes;
+    s->read_backs = sites[i].read_backs;
+    s->blocking_uploads = sites[i].uploads;
+    s->per_step = sites[i].per_step;
+    s->wait_p50_us = sites[i].p50_us;
+    s->wait_total_us = sites[i].p50_us * (double)sites[i].count;
+  }
+  p->sites[0].read_backs = p->sites[0].count;
   return f;
 }
 

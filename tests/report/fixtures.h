@@ -14,6 +14,7 @@ struct sc_findings *fixture_hit(void);                 /* hit < E, and a layer t
 struct sc_findings *fixture_assumed(void);             /* full, with two assumed round trips */
 struct sc_findings *fixture_ruler(void);               /* zero runs: what `synccount ruler` finds */
 struct sc_findings *fixture_process(void);
+struct sc_findings *fixture_traced(void); /* a PyTorch program on a host whose round trip was measured: several sites */
 void fixture_add_allowed(struct sc_findings *f); /* a range synccount.allow:logging without syncs */             /* a traced program: threads, ranges, sites, steps */
 struct sc_findings *fixture_hostile(const char *name); /* the given string wherever a string comes from outside */
 

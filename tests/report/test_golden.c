@@ -21,6 +21,7 @@ static const struct {
     {"assumed", fixture_assumed},
     {"ruler", fixture_ruler},
     {"process", fixture_process},
+    {"traced", fixture_traced},
 };
 
 static char *golden_path(const char *name, const char *variant, const char *extension)

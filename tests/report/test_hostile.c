@@ -81,7 +81,7 @@ static void check_text(const char *name)
 
   check_printable(text, name);
   /* Long prose wraps, at most 1,000 characters of it in a dozen places. */
-  assert_in_range(lines(text), lines(other) - 12, lines(other) + (strlen(name) > 1000 ? 60 : 12));
+  assert_in_range(lines(text), lines(other) - 20, lines(other) + (strlen(name) > 1000 ? 60 : 20));
   assert_true(strlen(text) < 60000);
   free(text);
   free(other);

@@ -432,8 +432,79 @@ static void what_is_beside_the_count_is_listed(void **state)
   assert_says(text, "allowed: logging: no syncs in 40 occurrences; in the count");
   assert_says(text, "  4250  pt_autograd_0      2  14.0 us         0.0 %           1        40\n");
   assert_silent(text, "silent"); /* a thread without syncs, launches and polls */
-  assert_says(text, "forward model/moe.py:163");
+  assert_says(text, "model/moe.py:163 in forward");
   assert_says(text, "40 steps (2 of warm-up left out): 96 syncs each");
+  free(text);
+  sc_findings_free(f);
+}
+
+static void waits_are_a_round_trip_and_the_rest(void **state)
+{
+  struct sc_findings *f = fixture_traced();
+  char *text = text_of(f);
+
+  (void)state;
+  assert_says(text, "A read-back costs 10.2 us on this host");
+  assert_says(text, "38.2 us = 10.2 + 28.0");
+  assert_says(text, "1.28 ms = 10.2 us + 1.27 ms");
+  assert_says(text, "8.10 us < round trip");
+  assert_says(text, "380      10   487 ms"); /* the costliest */
+  assert_silent(text, "90.0 us ="); /* a poll wait is none of the kind */
+  assert_says(text, "The rest is mostly GPU work that was still running.");
+  /* 3840 read-backs and 38 uploads; 96 + 10 + 2 + 1 + 1 a step */
+  assert_says(text, "  floor 41.6 ms, 1.18 ms a step: 3878 read-backs and blocking uploads at 10.7 us, this host's mean\n");
+  free(text);
+  sc_findings_free(f);
+}
+
+static void each_remedy_is_given_once(void **state)
+{
+  struct sc_findings *f = fixture_traced();
+  char *text = text_of(f), *first;
+
+  (void)state;
+  assert_says(text, "  scalar read-back: keep the value on the device\n"); /* another one of the same pattern */
+  first = strstr(text, "  scalar read-back: Keep the decision on the device.\n");
+  assert_non_null(first);
+  assert_null(strstr(first + 30, "Keep the decision on the device."));
+  assert_says(text, "  poll loop: Wait once.\n");
+  free(text);
+  sc_findings_free(f);
+}
+
+static void a_simulated_wait_has_no_round_trip(void **state)
+{
+  struct sc_findings *f = fixture_traced();
+  char *text;
+
+  (void)state;
+  f->simulated = true;
+  text = text_of(f);
+  assert_silent(text, "round trip");
+  assert_silent(text, "floor");
+  assert_says(text, "model/moe.py:163 in forward");
+  free(text);
+  sc_findings_free(f);
+}
+
+static void totals_without_details_are_told_apart(void **state)
+{
+  struct sc_findings *f = fixture_process();
+  char *text;
+
+  (void)state;
+  f->lost_records = f->processes[0].lost_records = 12000;
+  f->processes[0].without_detail.syncs = 1500;
+  f->processes[0].counts_whole = true;
+  text = text_of(f);
+  assert_says(text, "NO ROOM for 12,000 records of the trace: the totals are complete, the details are not.");
+  assert_says(text, "2 with nothing outstanding; 1500");
+  assert_silent(text, "lower bound");
+  assert_silent(text, "of 2.40 s"); /* the longest waiting thread's share would be too low */
+  free(text);
+  f->processes[0].counts_whole = false;
+  text = text_of(f);
+  assert_says(text, "every count is a lower bound");
   free(text);
   sc_findings_free(f);
 }
@@ -537,6 +608,14 @@ int main(void)
       cmocka_unit_test(a_range_that_never_ended_is_not_zero_syncs),
       cmocka_unit_test(what_is_beside_the_count_is_listed),
       cmocka_unit_test(several_processes_are_summed_first),
+      cmocka_unit_test(waits_are_a_round_trip_and_the_rest),
+      cmocka_unit_test(each_remedy_is_given_once),
+      cmocka_unit_test(a_simulated_wait_has_no_round_trip),
+      cmocka_unit_test(totals_without_details_are_told_apart),
+    cmocka_unit_test(waits_are_a_round_trip_and_the_rest),
+    cmocka_unit_test(each_remedy_is_given_once),
+    cmocka_unit_test(a_simulated_wait_has_no_round_trip),
+    cmocka_unit_test(totals_without_details_are_told_apart),
       cmocka_unit_test(no_line_is_wider_than_the_terminal_or_ends_in_blanks),
       cmocka_unit_test(colours_change_nothing_but_colour),
   };
