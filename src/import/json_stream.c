@@ -32,7 +32,7 @@ struct sc_json {
   enum state state;
   uint32_t depth;
   uint64_t arrays[SC_JSON_DEPTH / 64]; /* which of the open ones are arrays */
-  bool failed, ended, eof;
+  bool begun, failed, ended, eof;
   struct sc_error error;
 };
 
@@ -392,10 +392,13 @@ static bool closes(unsigned char c) { return c == '}' || c == ']'; }
 /* White space, and the comma if one is due. False: failed, or (kind END) the text is over. */
 static bool to_token(struct sc_json *j, enum sc_json_kind *kind)
 {
-  if (j->base == 0 && j->at == j->window && j->end - j->at < 3)
-    refill(j, j->at);
-  if (j->base == 0 && j->at == j->window && j->end - j->at >= 3 && memcmp(j->at, "\xef\xbb\xbf", 3) == 0)
-    j->at += 3; /* a byte order mark */
+  if (!j->begun) {
+    j->begun = true;
+    while (j->end - j->at < 3 && refill(j, j->at)) {
+    }
+    if (j->end - j->at >= 3 && memcmp(j->at, "\xef\xbb\xbf", 3) == 0)
+      j->at += 3; /* a byte order mark */
+  }
   for (;;) {
     if (!skip_space(j)) {
       bool over = !j->failed && j->state == WANT_NOTHING;

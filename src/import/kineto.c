@@ -323,8 +323,15 @@ static void begin(struct reader *r, struct thread *thread, const struct begun *e
   ++r->begun_count;
 }
 
-/* An E need not repeat what its B said. What was begun as something that does not matter was not kept, and neither is its
- * end. */
+/* An E need not repeat what its B said: they pair by their order, so what does not matter is begun and ended as well. */
+static void begin_nothing(struct reader *r)
+{
+  const struct kineto_event *e = &r->event;
+  struct thread *thread = e->has_pid && e->has_tid ? thread_of(r, e->pid, e->tid) : NULL;
+  if (thread)
+    begin(r, thread, &(struct begun){.category = KINETO_OTHER, .id = NONE});
+}
+
 static void end_begun(struct reader *r)
 {
   const struct kineto_event *e = &r->event;
@@ -366,8 +373,11 @@ static void on_host(struct reader *r)
   struct begun event = {.category = is_module(e) ? KINETO_ANNOTATION : e->category,
                         .start_ns = e->start_ns,
                         .correlation = e->correlation};
-  if (!is_whole(r, true))
+  if (!is_whole(r, true)) {
+    if (e->phase == 'B')
+      begin_nothing(r);
     return;
+  }
   bool matters = identify(r, &event.id);
   if (!matters && e->phase == 'X')
     return;
@@ -513,24 +523,20 @@ static void on_event(struct reader *r)
     note_damage(r, e->offset, "an event without 'ph'");
   if (e->phase != 'X' && e->phase != 'B')
     return;
+  bool foreign = e->category == KINETO_FOREIGN || (e->category == KINETO_CALL && !kineto_is_cuda(e->name));
   bool device = e->category >= KINETO_KERNEL;
-  switch (e->category) {
-  case KINETO_OTHER: return;
-  case KINETO_FOREIGN: on_foreign(r, kineto_vendor(e->name)); return;
-  case KINETO_CALL:
-    if (!kineto_is_cuda(e->name)) {
-      on_foreign(r, kineto_vendor(e->name));
-      return;
-    }
-    break;
-  default: break;
-  }
-  if (!device)
-    on_host(r);
-  else if (e->phase == 'X')
-    on_device(r);
-  else
+  if (foreign)
+    on_foreign(r, kineto_vendor(e->name));
+  if (device && e->phase == 'B')
     note_damage(r, e->offset, "device work of phase B");
+  if (foreign || device || e->category == KINETO_OTHER) {
+    if (e->phase == 'B')
+      begin_nothing(r);
+    else if (device)
+      on_device(r);
+    return;
+  }
+  on_host(r);
 }
 
 /* Inside the array of events. False: the text or the reader failed. */
