@@ -137,6 +137,8 @@ struct running {
   int signals;
   bool reaped;
   int wait_status;
+  unsigned limit_s; /* 0: none */
+  uint64_t start_ns;
 };
 
 static void kill_group(const struct running *running, int signal)
@@ -179,6 +181,8 @@ static enum sc_status attend(struct running *running, struct output *output, str
     int ready = poll(fds, running->output >= 0 ? 2 : 1, running->output >= 0 ? 200 : 10);
     if (ready > 0 && fds[0].revents) /* left pending: it ends us once everything is tidied up */
       return sc_error_set(err, SC_ERR_SYSTEM, "interrupted");
+    if (running->limit_s && sc_clock_mono_ns() - running->start_ns > running->limit_s * UINT64_C(1000000000))
+      return sc_error_set(err, SC_ERR_SYSTEM, "it was not done after %u seconds", running->limit_s);
     if (ready > 0 && running->output >= 0 && fds[1].revents) {
       char bytes[4096];
       ssize_t got = read(running->output, bytes, sizeof bytes);
@@ -255,7 +259,7 @@ cleanup:
 enum sc_status child_run(const struct child *child, struct child_result *out, struct sc_error *err)
 {
   sigset_t set;
-  struct running running = {.output = -1};
+  struct running running = {.output = -1, .limit_s = child->limit_s, .start_ns = sc_clock_mono_ns()};
   const char *term = getenv("TERM"); /* a dumb one cannot clear the line */
   bool progress = child->title && isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
   struct output output = {.title = progress ? child->title : NULL};

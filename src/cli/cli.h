@@ -40,6 +40,7 @@ enum cli_option_id {
   CLI_STACKS,
   CLI_FOLLOW,
   CLI_NO_FOLLOW,
+  CLI_NO_RULER,
   CLI_MAX_TRACE,
   CLI_API,
   CLI_KEEP_GOING,

@@ -15,6 +15,7 @@ static const struct cli_option options[] = {
      "a range for each call of a PyTorch module, named as in the\nmodel, and steps by its optimizer"},
     {CLI_FOLLOW, 0, "follow", NULL, "trace the processes that the program starts (default)"},
     {CLI_NO_FOLLOW, 0, "no-follow", NULL, "trace only the process that was started"},
+    {CLI_NO_RULER, 0, "no-ruler", NULL, "do not measure the host's round trip when the program has ended"},
     {CLI_API, 0, "api", "LIST", "whose calls are counted: runtime, driver (default: both)"},
     {CLI_MAX_TRACE, 0, "max-trace", "SIZE", "stop recording details when a process' trace has this size\n(64M), and go on counting"},
     {CLI_KEEP_TRACES, 0, "keep-traces", "DIR", "keep the traces in DIR, for 'synccount report DIR'"},
@@ -106,6 +107,13 @@ static int conclude(const struct run *run, enum sc_status status, const struct s
   return run->settings.keep_going ? CLI_OK : ours;
 }
 
+/* Who ended the program by a signal wants to be done; and one rank of a job measures for all. */
+static bool wants_ruler(const struct run *run)
+{
+  bool first = !run->job.ranked || (run->job.rank && strcmp(run->job.rank, "0") == 0);
+  return !run->settings.no_ruler && run->end.signal == 0 && first;
+}
+
 static int run_program(struct run *run)
 {
   struct sc_error err = {0};
@@ -117,6 +125,7 @@ static int run_program(struct run *run)
     cli_fail(&err);
     return run->end.status;
   }
+  run->program.ruler = wants_ruler(run);
   status = make_report(run, &err);
   return conclude(run, status, &err);
 }

@@ -18,7 +18,12 @@ struct passes {
   const struct folder *folder;
 };
 
-enum passes_kind { PASS_TIMES, PASS_COUNTS, PASS_RULER };
+enum passes_kind {
+  PASS_TIMES,
+  PASS_COUNTS,
+  PASS_RULER,
+  PASS_RULER_BESIDE /* for a report that does without as well: short, silent, and stopped when it takes too long */
+};
 
 /* Runs the probe; its document lies in the folder afterwards, and the trace of the traced pass. A verification that
  * failed is in the document and no error. SC_ERR_MEASURE with the probe's own words, SC_ERR_DEVICE, SC_ERR_SYSTEM. */

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/document.h"
 #include "cli/facts.h"
+#include "cli/passes.h"
 #include "cli/session.h"
 #include "cli/why.h"
 
@@ -164,17 +166,55 @@ static enum sc_status look_at_traces(const struct folder *folder, struct look *o
   return status;
 }
 
+/* Takes the ruler, untraced, now that the program leaves the device alone. What prevents it is a note. *document is NULL
+ * then. */
+static enum sc_status measure_round_trip(const struct program *program, struct sc_findings *notes,
+                                         struct document **document, struct sc_error *err)
+{
+  const struct device device = {.ordinal = 0};
+  const struct passes passes = {.settings = program->settings,
+                                .place = program->place,
+                                .device = &device,
+                                .folder = program->folder};
+  struct sc_error why = {0};
+  char *path = folder_file(program->folder, passes_document(PASS_RULER_BESIDE));
+  if (!path)
+    return no_memory(err);
+  enum sc_status status = passes_run(&passes, PASS_RULER_BESIDE, &why);
+  if (status == SC_OK)
+    status = document_read(path, document, &why);
+  if (status != SC_OK && status != SC_ERR_NOMEM) {
+    unlink(path);
+    status = sc_findings_warn(notes,
+                              "this host's round trip was not measured: %s. Waits are shown as they are; "
+                              "'synccount ruler' measures it alone, --no-ruler leaves it out.",
+                              why.message)
+                 ? SC_OK
+                 : SC_ERR_NOMEM;
+  }
+  free(path);
+  return status == SC_ERR_NOMEM ? no_memory(err) : status;
+}
+
 enum sc_status program_write_session(const struct program *program, struct sc_error *err)
 {
   struct look look = {0};
   struct sc_findings *notes = sc_findings_new();
   enum sc_status status = notes ? look_at_traces(program->folder, &look, err) : no_memory(err);
-  const struct facts_input input = {
+  struct document *ruler = NULL;
+  struct document_device device;
+  struct facts_input input = {
       .sysroot = place_sysroot(), .simulated = look.simulated, .sim_round_trip_us = NAN, .cupti = look.cupti};
   const struct why_question question = {
       .program = program->argv[0], .no_follow = program->settings->no_follow, .traced = look.traces > 0};
   const struct session_notes session = {
       .facts = notes, .simulated = look.simulated, .run = &program->settings->analysis};
+  if (status == SC_OK && program->ruler && look.measured && !look.simulated)
+    status = measure_round_trip(program, notes, &ruler, err);
+  if (ruler) {
+    document_device(ruler, &device);
+    input.device = &device;
+  }
   if (status == SC_OK)
     status = facts_add(&input, notes, err);
   if (status == SC_OK)
@@ -183,6 +223,7 @@ enum sc_status program_write_session(const struct program *program, struct sc_er
     status = why_add_nothing(&question, notes, err);
   if (status == SC_OK)
     status = session_write(program->folder, &session, err);
+  document_free(ruler);
   free(look.cupti);
   sc_findings_free(notes);
   return status;

@@ -17,6 +17,7 @@ struct program {
   char **argv;
   char *changes[PROGRAM_CHANGES_MAX + 1]; /* of the environment */
   size_t change_count;
+  bool ruler; /* the host's round trip is wanted beside what it left */
 };
 
 /* Fills the changes of the environment. */
