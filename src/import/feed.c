@@ -26,23 +26,30 @@ bool sc_feed_failed(const struct sc_feed *f) { return f->failure.status != SC_OK
   if ((a->field) != (b->field))            \
     return (a->field) < (b->field) ? -1 : 1
 
+static struct sc_key link_key(const void *item)
+{
+  const struct event *event = item;
+  return (struct sc_key){.high = event->process, .low = event->link};
+}
+
 static int by_link(const void *left, const void *right)
 {
   const struct event *a = left, *b = right;
-  BY(process);
-  BY(link);
   BY(kind); /* calls before work */
   BY(start_ns);
   BY(order);
   return 0;
 }
 
-static int by_thread(const void *left, const void *right)
+static struct sc_key thread_key(const void *item)
+{
+  const struct event *event = item;
+  return (struct sc_key){.high = (uint64_t)event->process << 32 | event->thread, .low = event->start_ns};
+}
+
+static int by_nesting(const void *left, const void *right)
 {
   const struct event *a = left, *b = right;
-  BY(process);
-  BY(thread);
-  BY(start_ns);
   BY(kind);
   if (a->kind == EVENT_CALL) { /* times may be of whole microseconds: the driver's call is inside the runtime's */
     BY(flags & EVENT_DRIVER);
@@ -54,16 +61,23 @@ static int by_thread(const void *left, const void *right)
   return 0;
 }
 
-static int by_submission(const void *left, const void *right)
+static struct sc_key submission_key(const void *item)
+{
+  const struct device_work *work = item;
+  return (struct sc_key){.high = (uint64_t)work->process << 32 | work->device, .low = work->submit_ns};
+}
+
+static int by_time(const void *left, const void *right)
 {
   const struct device_work *a = left, *b = right;
-  BY(process);
-  BY(device);
-  BY(submit_ns);
   BY(start_ns);
   BY(end_ns);
   return 0;
 }
+
+static const struct sc_order link_order = {sizeof(struct event), link_key, by_link};
+static const struct sc_order thread_order = {sizeof(struct event), thread_key, by_nesting};
+static const struct sc_order submission_order = {sizeof(struct device_work), submission_key, by_time};
 
 /* ---- construction ---------------------------------------------------------------------------------- */
 
@@ -72,9 +86,9 @@ struct sc_feed *sc_feed_new(void)
   struct sc_feed *f = calloc(1, sizeof *f);
   if (!f)
     return NULL;
-  f->linked = sc_sorter_new(sizeof(struct event), SORT_MEMORY, by_link);
-  f->events = sc_sorter_new(sizeof(struct event), SORT_MEMORY, by_thread);
-  f->works = sc_sorter_new(sizeof(struct device_work), WORK_MEMORY, by_submission);
+  f->linked = sc_sorter_new(&link_order, SORT_MEMORY);
+  f->events = sc_sorter_new(&thread_order, SORT_MEMORY);
+  f->works = sc_sorter_new(&submission_order, WORK_MEMORY);
   f->natives = sc_calloc_array(SC_STACK_NATIVE_MAX, sizeof *f->natives);
   if (f->linked && f->events && f->works && f->natives)
     return f;

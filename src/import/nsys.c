@@ -143,7 +143,7 @@ static enum sc_status load_enums(struct nsys *n, struct sc_error *err)
 }
 
 /* What a number of an enumeration means; `otherwise` where the column is missing, NULL, or means nothing to us. */
-static uint32_t meaning_of(const struct nsys_rows *rows, int column, const struct nsys_map *map, uint32_t otherwise)
+static uint32_t meaning_of(const struct nsys_rows *rows, int column, struct nsys_map *map, uint32_t otherwise)
 {
   int64_t number;
   uint32_t value;
@@ -379,7 +379,7 @@ enum { SET_BYTES = WORK_OWN, SET_KIND };
 enum { SYNC_TYPE = WORK_OWN };
 enum { MEMORY_OPERATION = WORK_OWN, MEMORY_KIND, MEMORY_POOL, MEMORY_IMPORTED };
 
-static bool add_copy(const struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
+static bool add_copy(struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
 {
   int64_t bytes;
   uint32_t direction = meaning_of(rows, COPY_KIND, &n->copy_kinds, SC_DIRECTION_NONE);
@@ -400,7 +400,7 @@ static bool add_copy(const struct nsys *n, const struct nsys_rows *rows, struct 
   return true;
 }
 
-static bool add_memset(const struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
+static bool add_memset(struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
 {
   int64_t bytes;
   work->dst = (uint8_t)meaning_of(rows, SET_KIND, &n->memory_kinds, SC_MEMORY_UNKNOWN);
@@ -409,7 +409,7 @@ static bool add_memset(const struct nsys *n, const struct nsys_rows *rows, struc
   return true;
 }
 
-static bool add_sync(const struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
+static bool add_sync(struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
 {
   (void)work;
   return meaning_of(rows, SYNC_TYPE, &n->sync_types, SYNC_OTHER) != SYNC_STREAM_WAIT_EVENT;
@@ -421,7 +421,7 @@ static bool has_address(const struct nsys_rows *rows, int column)
   return nsys_integer(rows, column, &address) && address != 0;
 }
 
-static bool add_free(const struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
+static bool add_free(struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
 {
   if (meaning_of(rows, MEMORY_OPERATION, &n->memory_operations, MEMORY_ALLOCATED) != MEMORY_FREED)
     return false;
@@ -434,7 +434,7 @@ static bool add_free(const struct nsys *n, const struct nsys_rows *rows, struct 
 static const struct work_table {
   struct nsys_table table;
   enum sc_feed_work_kind kind;
-  bool (*add)(const struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work); /* false: leave it out */
+  bool (*add)(struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work); /* false: leave it out */
 } work_tables[] = {
     {{"CUPTI_ACTIVITY_KIND_KERNEL", {WORK_COLUMNS}, 3}, SC_FEED_KERNEL, NULL},
     {{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", {WORK_COLUMNS}, 3}, SC_FEED_KERNEL, NULL},

@@ -226,12 +226,18 @@ enum sc_status nsys_string(struct nsys_strings *strings, int64_t id, const char 
 
 /* ---- maps -------------------------------------------------------------------------------------------------- */
 
-bool nsys_map_get(const struct nsys_map *map, int64_t key, uint32_t *value)
+bool nsys_map_get(struct nsys_map *map, int64_t key, uint32_t *value)
 {
-  uint32_t number = sc_intern_find(&map->keys, &key, sizeof key);
-  if (number)
-    *value = map->values[number - 1];
-  return number != 0;
+  if (!map->has_last || map->last_key != key) {
+    uint32_t number = sc_intern_find(&map->keys, &key, sizeof key);
+    if (!number)
+      return false;
+    map->has_last = true;
+    map->last_key = key;
+    map->last_value = map->values[number - 1];
+  }
+  *value = map->last_value;
+  return true;
 }
 
 bool nsys_map_put(struct nsys_map *map, int64_t key, uint32_t value)
@@ -241,6 +247,7 @@ bool nsys_map_put(struct nsys_map *map, int64_t key, uint32_t value)
   if (!number || (added && !sc_array_push(&map->values, &map->count, &map->capacity, sizeof *map->values)))
     return false;
   map->values[number - 1] = value;
+  map->has_last = false;
   return true;
 }
 

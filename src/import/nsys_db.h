@@ -42,17 +42,18 @@ static inline bool nsys_has(const struct nsys_rows *rows, int column) { return r
 /* An integer, also one that was stored as a real number without a fraction. False: NULL or of another type. */
 static inline bool nsys_integer(const struct nsys_rows *rows, int column, int64_t *out)
 {
-  int type = sqlite3_column_type(rows->statement, column);
+  sqlite3_value *value = sqlite3_column_value(rows->statement, column);
+  int type = sqlite3_value_type(value);
   if (__builtin_expect(type == SQLITE_INTEGER, 1)) {
-    *out = sqlite3_column_int64(rows->statement, column);
+    *out = sqlite3_value_int64(value);
     return true;
   }
   if (type != SQLITE_FLOAT)
     return false;
-  double value = sqlite3_column_double(rows->statement, column);
-  if (!(value > -9.2e18 && value < 9.2e18))
+  double real = sqlite3_value_double(value);
+  if (!(real > -9.2e18 && real < 9.2e18))
     return false;
-  *out = (int64_t)value;
+  *out = (int64_t)real;
   return true;
 }
 /* A text, valid until the next row. NULL: none, or something else. */
@@ -74,8 +75,11 @@ struct nsys_map { /* zeroed: empty */
   struct sc_intern keys;
   uint32_t *values;
   size_t count, capacity;
+  int64_t last_key; /* what was asked for last is often asked for again */
+  uint32_t last_value;
+  bool has_last;
 };
-bool nsys_map_get(const struct nsys_map *map, int64_t key, uint32_t *value);
+bool nsys_map_get(struct nsys_map *map, int64_t key, uint32_t *value);
 bool nsys_map_put(struct nsys_map *map, int64_t key, uint32_t value); /* a later one replaces it; false: out of memory */
 void nsys_map_free(struct nsys_map *map);
 

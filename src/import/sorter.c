@@ -17,9 +17,15 @@ struct run {
   size_t left;
 };
 
+struct entry { /* an item in memory: what most comparisons need, without going to the item */
+  struct sc_key key;
+  size_t index;
+};
+
 struct sc_sorter {
+  struct sc_order order;
   size_t size, capacity, count; /* of an item in bytes; items in memory */
-  int (*compare)(const void *left, const void *right);
+  struct entry *entries;        /* [count] in order, once sorted */
   unsigned char *items; /* grows up to capacity */
   size_t allocated;
   FILE *file;
@@ -33,14 +39,14 @@ struct sc_sorter {
   struct sc_error failure;
 };
 
-struct sc_sorter *sc_sorter_new(size_t item_size, size_t memory, int (*compare)(const void *left, const void *right))
+struct sc_sorter *sc_sorter_new(const struct sc_order *order, size_t memory)
 {
   struct sc_sorter *s = calloc(1, sizeof *s);
   if (!s)
     return NULL;
-  s->size = item_size;
-  s->capacity = memory / item_size > 2 ? memory / item_size : 2;
-  s->compare = compare;
+  s->order = *order;
+  s->size = order->item_size;
+  s->capacity = memory / s->size > 2 ? memory / s->size : 2;
   return s;
 }
 
@@ -53,6 +59,7 @@ void sc_sorter_free(struct sc_sorter *s)
   free(s->runs);
   free(s->heap);
   free(s->items);
+  free(s->entries);
   if (s->file)
     fclose(s->file);
   free(s);
@@ -80,13 +87,67 @@ static FILE *temporary_file(void)
   return file;
 }
 
-static void sort_items(struct sc_sorter *s)
+static bool goes_first(const struct sc_sorter *s, const struct entry *a, const struct entry *b)
 {
-  size_t i = 1;
-  while (i < s->count && s->compare(s->items + (i - 1) * s->size, s->items + i * s->size) <= 0)
+  if (a->key.high != b->key.high)
+    return a->key.high < b->key.high;
+  if (a->key.low != b->key.low)
+    return a->key.low < b->key.low;
+  return s->order.compare(s->items + a->index * s->size, s->items + b->index * s->size) <= 0;
+}
+
+/* Where the run that begins at `from` ends: tables of a trace are mostly in order already. */
+static size_t run_end(const struct sc_sorter *s, const struct entry *list, size_t from)
+{
+  size_t i = from + 1;
+  while (i < s->count && goes_first(s, &list[i - 1], &list[i]))
     ++i;
-  if (i < s->count) /* traces are mostly in order already */
-    qsort(s->items, s->count, s->size, s->compare);
+  return i < s->count ? i : s->count;
+}
+
+/* Merges pairs of runs of `from` into `into`. Returns the number of runs that are left. */
+static size_t merge_pairs(const struct sc_sorter *s, const struct entry *from, struct entry *into)
+{
+  size_t runs = 0;
+  for (size_t at = 0; at < s->count; ++runs) {
+    size_t left = at, middle = run_end(s, from, at), right = middle;
+    size_t end = middle < s->count ? run_end(s, from, middle) : middle;
+    for (; at < end; ++at)
+      into[at] = right == end || (left < middle && goes_first(s, &from[left], &from[right])) ? from[left++] : from[right++];
+  }
+  return runs;
+}
+
+/* A natural merge sort of keys; the items stay where they are. */
+static bool sort_items(struct sc_sorter *s)
+{
+  struct entry *other = sc_calloc_array(s->count + 1, sizeof *other);
+  s->entries = sc_calloc_array(s->count + 1, sizeof *s->entries);
+  if (!s->entries || !other) {
+    free(other);
+    return fail(s, SC_ERR_NOMEM, NULL);
+  }
+  for (size_t i = 0; i < s->count; ++i)
+    s->entries[i] = (struct entry){.key = s->order.key(s->items + i * s->size), .index = i};
+  while (run_end(s, s->entries, 0) < s->count) {
+    size_t runs = merge_pairs(s, s->entries, other);
+    struct entry *merged = other;
+    other = s->entries;
+    s->entries = merged;
+    if (runs <= 1)
+      break;
+  }
+  free(other);
+  return true;
+}
+
+static bool write_items(struct sc_sorter *s)
+{
+  for (size_t i = 0; i < s->count; ++i) {
+    if (fwrite(s->items + s->entries[i].index * s->size, s->size, 1, s->file) != 1)
+      return false;
+  }
+  return fflush(s->file) == 0;
 }
 
 static bool write_run(struct sc_sorter *s)
@@ -95,15 +156,18 @@ static bool write_run(struct sc_sorter *s)
                              "with more room)";
   if (!s->file && !(s->file = temporary_file()))
     return fail(s, SC_ERR_IO, what);
-  sort_items(s);
+  if (!sort_items(s))
+    return false;
   struct run *run = sc_array_push(&s->runs, &s->run_count, &s->run_cap, sizeof *run);
   if (!run)
     return fail(s, SC_ERR_NOMEM, NULL);
   run->next = s->file_bytes;
   s->file_bytes += s->count * s->size;
   run->end = s->file_bytes;
-  if (fwrite(s->items, s->size, s->count, s->file) != s->count || fflush(s->file) != 0)
+  if (!write_items(s))
     return fail(s, SC_ERR_IO, what);
+  free(s->entries);
+  s->entries = NULL;
   s->count = 0;
   return true;
 }
@@ -155,7 +219,11 @@ static bool refill(struct sc_sorter *s, struct run *run)
 
 static bool comes_before(const struct sc_sorter *s, size_t left, size_t right)
 {
-  return s->compare(s->runs[s->heap[left]].at, s->runs[s->heap[right]].at) < 0;
+  const void *a = s->runs[s->heap[left]].at, *b = s->runs[s->heap[right]].at;
+  struct sc_key first = s->order.key(a), second = s->order.key(b);
+  if (first.high != second.high)
+    return first.high < second.high;
+  return first.low != second.low ? first.low < second.low : s->order.compare(a, b) < 0;
 }
 
 static void sift_down(struct sc_sorter *s, size_t at)
@@ -216,8 +284,7 @@ static bool begin_reading(struct sc_sorter *s)
   s->reading = true;
   if (s->run_count)
     return start_merge(s);
-  sort_items(s);
-  return true;
+  return sort_items(s);
 }
 
 enum sc_status sc_sorter_next(struct sc_sorter *s, const void **item, struct sc_error *err)
@@ -233,7 +300,7 @@ enum sc_status sc_sorter_next(struct sc_sorter *s, const void **item, struct sc_
     return sc_error_set(err, s->failure.status, "%s", s->failure.message);
   if (s->run_count == 0) {
     if (s->given < s->count)
-      *item = s->items + s->given++ * s->size;
+      *item = s->items + s->entries[s->given++].index * s->size;
   } else if (s->heap_count) {
     *item = s->runs[s->heap[0]].at;
     s->advance = true;

@@ -5,11 +5,20 @@
 
 #include "base/base.h"
 
+struct sc_key { /* orders by high, then by low */
+  uint64_t high, low;
+};
+/* The order is that of the keys; among items with the same key that of compare, which is as for qsort (and never says
+ * equal for two items whose order matters). */
+struct sc_order {
+  size_t item_size;
+  struct sc_key (*key)(const void *item);
+  int (*compare)(const void *left, const void *right);
+};
 struct sc_sorter;
-/* compare: as for qsort; items that compare equal come in no particular order. memory: bytes to keep before a run is
- * written. NULL: out of memory. */
-struct sc_sorter *sc_sorter_new(size_t item_size, size_t memory,
-                                int (*compare)(const void *left, const void *right)) SC_NODISCARD;
+/* memory: bytes of items to keep before a run is written; half as much again is used while they are sorted. NULL: out of
+ * memory. */
+struct sc_sorter *sc_sorter_new(const struct sc_order *order, size_t memory) SC_NODISCARD;
 void sc_sorter_free(struct sc_sorter *sorter); /* accepts NULL */
 /* Copies the item in. False: it could not be kept; sc_sorter_next says why. */
 bool sc_sorter_add(struct sc_sorter *sorter, const void *item);
