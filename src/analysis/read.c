@@ -319,9 +319,9 @@ static enum sc_status scan_trace(const struct sc_reader *whole, const struct sc_
     status = sc_reader_next(reader, &batch, &more, err);
     const struct sc_record_head *head;
     while (status == SC_OK && more && ok && (head = sc_batch_next(&batch, &offset))) {
-      if (head->kind == SC_RECORD_CALL && options && options->capture_range)
+      if (head->kind == SC_RECORD_CALL && options->capture_range)
         ok = scan_call(reader, (const struct sc_record_call *)head, scan);
-      else if (options && (head->kind == SC_RECORD_RANGE_PUSH || head->kind == SC_RECORD_RANGE_START))
+      else if (head->kind == SC_RECORD_RANGE_PUSH || head->kind == SC_RECORD_RANGE_START)
         scan_range(reader, (const struct sc_record_range *)head, options->from, scan);
       else if (head->kind == SC_RECORD_MARK)
         ok = scan_mark(reader, batch.thread, (const struct sc_record_range *)head, scan);
@@ -405,7 +405,7 @@ static enum sc_status describe_process(const struct sc_reader *reader, const str
     process->call_cost_us = (double)live->call_cost_ns / 1e3;
     process->launch_cost_us = (double)live->launch_cost_ns / 1e3;
   }
-  if (options && options->capture_range && !describe_capture(reader, scan, label, process, findings))
+  if (options->capture_range && !describe_capture(reader, scan, label, process, findings))
     return SC_ERR_NOMEM;
   return SC_OK;
 }
@@ -419,7 +419,10 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
   char label[64];
   uint64_t gaps = 0;
   enum sc_status status = SC_OK;
-  if ((options && (options->from || options->capture_range)) || may_have_step_marks(reader))
+  static const struct sc_analysis_options defaults = {0};
+  if (!options)
+    options = &defaults;
+  if (options->from || options->capture_range || may_have_step_marks(reader))
     status = scan_trace(reader, options, &scan, err);
   if (status != SC_OK) {
     free_scan(&scan);
@@ -432,9 +435,9 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
     goto cleanup;
   }
   sc_analysis_stacks(analysis, &stacks, reader);
-  if (options && options->from)
+  if (options->from)
     sc_analysis_from(analysis, scan.from_ns);
-  if (options && options->capture_range)
+  if (options->capture_range)
     sc_analysis_within(analysis, scan.windows ? scan.windows : &no_window, scan.window_count);
   sc_steps_choose(scan.steps, scan.step_count, &ends);
   if (!sc_analysis_steps(analysis, &ends)) {
@@ -451,7 +454,7 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
   snprintf(label, sizeof label, "process %" PRIu32 ": ", sc_reader_header(reader)->pid);
   status = describe_process(reader, options, &scan, label, process, findings);
   if (status == SC_OK) {
-    add_beyond(reader, options && options->capture_range, process);
+    add_beyond(reader, options->capture_range, process);
     status = sc_analysis_finish(analysis, label, process, findings, NULL);
   if (status == SC_OK && !warn_of_modules(reader, process, label, findings))
     status = SC_ERR_NOMEM;

@@ -134,6 +134,10 @@ void mt_pop(struct make_trace *t, struct sc_writer_thread *thread, const char *d
   range(t, thread, SC_RECORD_RANGE_POP, domain, NULL, 0, ns);
 }
 
+void mt_mark(struct make_trace *t, struct sc_writer_thread *thread, const char *domain, const char *name, uint64_t ns) {
+  range(t, thread, SC_RECORD_MARK, domain, name, 0, ns);
+}
+
 void mt_range_start(struct make_trace *t, struct sc_writer_thread *thread, const char *domain, const char *name,
                     uint64_t handle, uint64_t ns) {
   range(t, thread, SC_RECORD_RANGE_START, domain, name, handle, ns);

@@ -44,6 +44,7 @@ void mt_pop(struct make_trace *t, struct sc_writer_thread *thread, const char *d
 void mt_range_start(struct make_trace *t, struct sc_writer_thread *thread, const char *domain, const char *name,
                     uint64_t handle, uint64_t ns);
 void mt_range_end(struct make_trace *t, struct sc_writer_thread *thread, const char *domain, uint64_t handle, uint64_t ns);
+void mt_mark(struct make_trace *t, struct sc_writer_thread *thread, const char *domain, const char *name, uint64_t ns);
 /* The id of a string, defined in the thread the first time. */
 uint32_t mt_string(struct make_trace *t, struct sc_writer_thread *thread, const char *text);
 uint32_t mt_api(struct make_trace *t, struct sc_writer_thread *thread, const char *name);
