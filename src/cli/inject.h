@@ -8,8 +8,8 @@
 #include "base/base.h"
 
 /* To be said once, on stderr, before the first call. */
-#define INJECT_WARNING                                                                                                 \
-  "this loads a library into the running process %ld by ptrace; one of its threads is away for some milliseconds, "    \
+#define INJECT_WARNING                                                                                              \
+  "this loads a library into the running process %ld by ptrace; one of its threads is away for some milliseconds, " \
   "and if synccount is killed by force just then, that thread may be left with changed registers"
 
 struct inject_outcome {

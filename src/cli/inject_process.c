@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What /proc tells of a process before anything is done to it, and the reasons to leave it alone. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/inject_parts.h"
+
+#define PROC_PATH 64
+
+static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
+
+static enum sc_status is_gone(pid_t pid, struct sc_error *err)
+{
+  return sc_error_set(err, SC_ERR_SYSTEM, "there is no process %ld (any more)", (long)pid);
+}
+
+/* ---- status ---------------------------------------------------------------------------------------- */
+
+static void take_line(const char *line, struct inject_status *out)
+{
+  unsigned real, effective;
+  int value;
+  if (sscanf(line, "Name:\t%31[^\n]", out->name) == 1)
+    return;
+  if (sscanf(line, "State:\t%c", &out->state) == 1)
+    return;
+  if (sscanf(line, "Tgid:\t%d", &value) == 1)
+    out->process = value;
+  else if (sscanf(line, "TracerPid:\t%d", &value) == 1)
+    out->tracer = value;
+  else if (sscanf(line, "Seccomp:\t%d", &value) == 1)
+    out->seccomp = (unsigned)value;
+  else if (sscanf(line, "Uid:\t%u\t%u", &real, &effective) == 2)
+    out->user = effective;
+}
+
+enum sc_status inject_status_read(pid_t pid, pid_t thread, struct inject_status *out, struct sc_error *err)
+{
+  char path[PROC_PATH], line[512];
+  struct inject_status found = {0};
+  snprintf(path, sizeof path, "/proc/%ld/task/%ld/status", (long)pid, (long)thread);
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return is_gone(pid, err);
+  while (fgets(line, sizeof line, file))
+    take_line(line, &found);
+  fclose(file);
+  if (!found.state)
+    return is_gone(pid, err);
+  *out = found;
+  return SC_OK;
+}
+
+/* ---- mappings -------------------------------------------------------------------------------------- */
+
+static bool add_map(const char *line, struct inject_maps *maps)
+{
+  static const char gone[] = " (deleted)";
+  char rights[5] = "";
+  int used = 0;
+  unsigned long start, end, offset;
+  if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &start, &end, rights, &offset, &used) != 4 || !used)
+    return true; /* not a line of ours to understand */
+  struct inject_map *map = sc_array_push(&maps->at, &maps->count, &maps->capacity, sizeof *map);
+  if (!map)
+    return false;
+  size_t length = strcspn(line + used, "\n");
+  *map = (struct inject_map){.start = start, .end = end, .offset = offset, .executable = rights[2] == 'x'};
+  if (length >= sizeof gone - 1 && memcmp(line + used + length - (sizeof gone - 1), gone, sizeof gone - 1) == 0) {
+    map->deleted = true;
+    length -= sizeof gone - 1;
+  }
+  map->path = sc_strndup(line + used, length);
+  return map->path != NULL;
+}
+
+enum sc_status inject_maps_read(pid_t pid, struct inject_maps *out, struct sc_error *err)
+{
+  char path[PROC_PATH], *line = NULL;
+  size_t capacity = 0;
+  struct inject_maps maps = {0};
+  bool ok = true;
+  snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return errno == EACCES || errno == EPERM ? inject_forbidden(pid, pid, err) : is_gone(pid, err);
+  errno = 0;
+  while (ok && getline(&line, &capacity, file) > 0)
+    ok = add_map(line, &maps);
+  bool forbidden = errno == EACCES || errno == EPERM; /* some kernels allow the open and refuse the read */
+  free(line);
+  fclose(file);
+  if (ok && maps.count) {
+    *out = maps;
+    return SC_OK;
+  }
+  inject_maps_free(&maps);
+  if (!ok)
+    return no_memory(err);
+  return forbidden ? inject_forbidden(pid, pid, err)
+                   : sc_error_set(err, SC_ERR_SYSTEM, "process %ld has no memory: it is ending, or a kernel thread",
+                                  (long)pid);
+}
+
+void inject_maps_free(struct inject_maps *maps)
+{
+  for (size_t i = 0; i < maps->count; ++i)
+    free(maps->at[i].path);
+  free(maps->at);
+  *maps = (struct inject_maps){0};
+}
+
+const struct inject_map *inject_map_at(const struct inject_maps *maps, uint64_t address)
+{
+  for (size_t i = 0; i < maps->count; ++i) {
+    if (address >= maps->at[i].start && address < maps->at[i].end)
+      return &maps->at[i];
+  }
+  return NULL;
+}
+
+static const char *base_name(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* The first executable mapping of a file so named. */
+static const struct inject_map *find_named(const struct inject_maps *maps, const char *pattern)
+{
+  for (size_t i = 0; i < maps->count; ++i) {
+    if (maps->at[i].executable && maps->at[i].path[0] == '/' && sc_match(pattern, base_name(maps->at[i].path)))
+      return &maps->at[i];
+  }
+  return NULL;
+}
+
+/* ---- refusals -------------------------------------------------------------------------------------- */
+
+static int yama_scope(void)
+{
+  char text[8] = "";
+  int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return 0;
+  ssize_t got = read(fd, text, sizeof text - 1);
+  close(fd);
+  return got > 0 && text[0] >= '0' && text[0] <= '3' ? text[0] - '0' : 0;
+}
+
+static bool is_traced(pid_t pid, pid_t thread, struct sc_error *err)
+{
+  struct inject_status status, tracer;
+  if (inject_status_read(pid, thread, &status, NULL) != SC_OK || status.tracer == 0)
+    return false;
+  bool named = inject_status_read(status.tracer, status.tracer, &tracer, NULL) == SC_OK;
+  sc_error_set(err, SC_ERR_SYSTEM,
+               "process %ld is being traced by process %ld (%s), and only one can: detach that one (a debugger, strace "
+               "or another attach), then try again",
+               (long)pid, (long)status.tracer, named ? tracer.name : "name unknown");
+  return true;
+}
+
+enum sc_status inject_forbidden(pid_t pid, pid_t thread, struct sc_error *err)
+{
+  struct inject_status status;
+  enum sc_status found = inject_status_read(pid, thread, &status, err);
+  if (found != SC_OK)
+    return found;
+  if (is_traced(pid, thread, err))
+    return SC_ERR_SYSTEM;
+  int scope = yama_scope();
+  if (scope == 3)
+    return sc_error_set(err, SC_ERR_SYSTEM,
+                        "process %ld may not be attached to: kernel.yama.ptrace_scope is 3, which forbids it to "
+                        "everybody until the next boot; start the program with SYNCCOUNT_DORMANT=1 instead",
+                        (long)pid);
+  uid_t self = geteuid();
+  if (self != 0 && status.user != self) {
+    const struct passwd *user = getpwuid(status.user);
+    return sc_error_set(
+        err, SC_ERR_SYSTEM,
+        "process %ld (%s) belongs to user %s (%lu), not to you: run this as that user or as root (sudo)", (long)pid,
+        status.name, user ? user->pw_name : "?", (unsigned long)status.user);
+  }
+  if (self != 0 && scope > 0)
+    return sc_error_set(err, SC_ERR_SYSTEM,
+                        "process %ld may not be attached to: kernel.yama.ptrace_scope is %d, which allows it %s; use "
+                        "sudo, give synccount CAP_SYS_PTRACE, or run `sysctl kernel.yama.ptrace_scope=0` as root",
+                        (long)pid, scope, scope == 1 ? "to a program's parents only" : "with CAP_SYS_PTRACE only");
+  if (self != 0)
+    return sc_error_set(err, SC_ERR_SYSTEM,
+                        "process %ld (%s) does not let itself be attached to (it is setuid, holds capabilities, or has "
+                        "asked for it by prctl): run this as root (sudo)",
+                        (long)pid, status.name);
+  return sc_error_set(err, SC_ERR_SYSTEM,
+                      "process %ld may not be attached to although this is root: CAP_SYS_PTRACE is missing (in a "
+                      "container: start it with --cap-add SYS_PTRACE), or a security module forbids it",
+                      (long)pid);
+}
+
+enum sc_status inject_process_check(pid_t pid, struct sc_error *err)
+{
+  struct inject_status status;
+  if (pid <= 0)
+    return sc_error_set(err, SC_ERR_USAGE, "%ld is not a process id", (long)pid);
+  if (pid == getpid())
+    return sc_error_set(err, SC_ERR_USAGE, "process %ld is synccount itself: name the program to attach to", (long)pid);
+  enum sc_status found = inject_status_read(pid, pid, &status, err);
+  if (found != SC_OK)
+    return found;
+  if (status.process != pid)
+    return sc_error_set(err, SC_ERR_USAGE, "%ld is a thread of process %ld: use that number", (long)pid,
+                        (long)status.process);
+  if (status.state == 'Z' || status.state == 'X')
+    return sc_error_set(err, SC_ERR_SYSTEM, "process %ld (%s) has ended; its parent has not yet taken notice",
+                        (long)pid, status.name);
+  if (is_traced(pid, pid, err))
+    return SC_ERR_SYSTEM;
+  if (status.state == 'T')
+    return sc_error_set(err, SC_ERR_SYSTEM, "process %ld (%s) is stopped: let it run (kill -CONT %ld), then try again",
+                        (long)pid, status.name, (long)pid);
+  return SC_OK;
+}
+
+/* ---- the program ------------------------------------------------------------------------------------ */
+
+struct executable {
+  Elf64_Ehdr header;
+  bool read, dynamic; /* has a loader of its own */
+};
+
+static struct executable look_at_executable(pid_t pid)
+{
+  struct executable exe = {0};
+  char path[PROC_PATH];
+  snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return exe;
+  exe.read = pread(fd, &exe.header, sizeof exe.header, 0) == (ssize_t)sizeof exe.header &&
+             memcmp(exe.header.e_ident, ELFMAG, SELFMAG) == 0;
+  bool walk = exe.read && exe.header.e_ident[EI_CLASS] == ELFCLASS64 && exe.header.e_phentsize == sizeof(Elf64_Phdr) &&
+              exe.header.e_phoff < LONG_MAX / 2;
+  for (unsigned i = 0; walk && i < exe.header.e_phnum && !exe.dynamic; ++i) {
+    Elf64_Phdr segment;
+    off_t place = (off_t)(exe.header.e_phoff + (uint64_t)i * sizeof segment);
+    walk = pread(fd, &segment, sizeof segment, place) == (ssize_t)sizeof segment;
+    exe.dynamic = walk && segment.p_type == PT_INTERP;
+  }
+  close(fd);
+  return exe;
+}
+
+static enum sc_status check_architecture(pid_t pid, const struct executable *exe, struct sc_error *err)
+{
+  if (!exe->read)
+    return SC_OK; /* other checks are to find out */
+  if (exe->header.e_ident[EI_CLASS] != ELFCLASS64)
+    return sc_error_set(err, SC_ERR_SYSTEM,
+                        "process %ld is a 32-bit program, and libsynccount.so a 64-bit library, as CUDA is: there is "
+                        "nothing to attach to",
+                        (long)pid);
+  if (exe->header.e_machine != EM_X86_64)
+    return sc_error_set(err, SC_ERR_SYSTEM, "process %ld is not an x86-64 program (ELF machine %u): not supported",
+                        (long)pid, exe->header.e_machine);
+  return SC_OK;
+}
+
+/* A program without a loader has no libc mapped; one that was started by calling the loader has no PT_INTERP. */
+enum sc_status inject_program_check(pid_t pid, const struct inject_maps *maps, const struct inject_map **libc,
+                                    const struct inject_map **libdl, struct sc_error *err)
+{
+  struct executable exe = look_at_executable(pid);
+  enum sc_status status = check_architecture(pid, &exe, err);
+  if (status != SC_OK)
+    return status;
+  const struct inject_map *glibc = find_named(maps, "libc.so.6");
+  if (!glibc)
+    glibc = find_named(maps, "libc-2.*.so");
+  if (!glibc && (find_named(maps, "ld-musl-*") || find_named(maps, "libc.musl-*")))
+    return sc_error_set(err, SC_ERR_SYSTEM,
+                        "process %ld uses the musl C library, and libsynccount.so needs glibc, as CUDA does: run the "
+                        "program on a glibc system",
+                        (long)pid);
+  if (!glibc && exe.read && !exe.dynamic)
+    return sc_error_set(err, SC_ERR_SYSTEM,
+                        "process %ld is a static program: it has no loader that could load a library; link it "
+                        "dynamically (without -static)",
+                        (long)pid);
+  if (!glibc)
+    return sc_error_set(err, SC_ERR_SYSTEM,
+                        "process %ld has no C library that is known here (no libc.so.6 among its mappings): start the "
+                        "program with LD_PRELOAD=libsynccount.so and SYNCCOUNT_DORMANT=1 instead",
+                        (long)pid);
+  if (!find_named(maps, "libcuda.so*"))
+    return sc_error_set(err, SC_ERR_SYSTEM,
+                        "process %ld has no CUDA in it (no libcuda.so among its mappings): attach once it has started "
+                        "CUDA, or name the process that does (a launcher's child)",
+                        (long)pid);
+  *libc = glibc;
+  *libdl = find_named(maps, "libdl.so.2");
+  if (!*libdl)
+    *libdl = find_named(maps, "libdl-2.*.so");
+  return SC_OK;
+}
+
+/* ---- the library ------------------------------------------------------------------------------------- */
+
+static bool same_bytes(const char *path, const char *other)
+{
+  bool same = false;
+  FILE *a = fopen(path, "re"), *b = fopen(other, "re");
+  while (a && b) {
+    char left[8192], right[8192];
+    size_t n = fread(left, 1, sizeof left, a);
+    if (n != fread(right, 1, sizeof right, b) || memcmp(left, right, n) != 0)
+      break;
+    if (n < sizeof left) {
+      same = !ferror(a) && !ferror(b);
+      break;
+    }
+  }
+  if (a)
+    fclose(a);
+  if (b)
+    fclose(b);
+  return same;
+}
+
+/* The same path may be another file, or none, below another root or in another mount namespace. */
+enum sc_status inject_library_check(pid_t pid, const char *library, struct sc_error *err)
+{
+  struct stat ours, theirs;
+  if (library[0] != '/')
+    return sc_error_set(err, SC_ERR_USAGE, "%s: the library's path must be absolute", library);
+  if (stat(library, &ours) != 0)
+    return sc_error_set(err, SC_ERR_IO, "%s: %s", library, strerror(errno));
+  char *path = sc_asprintf("/proc/%ld/root%s", (long)pid, library);
+  if (!path)
+    return no_memory(err);
+  enum sc_status status = SC_OK;
+  if (stat(path, &theirs) != 0) {
+    if (errno == EACCES || errno == EPERM)
+      status = inject_forbidden(pid, pid, err);
+    else
+      status = sc_error_set(err, SC_ERR_SYSTEM,
+                            "process %ld sees other files (a container or chroot), and there is no %s among them: copy "
+                            "it to that path there, or bind-mount it",
+                            (long)pid, library);
+  } else if ((ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino) && !same_bytes(library, path)) {
+    status = sc_error_set(err, SC_ERR_SYSTEM,
+                          "process %ld sees another file at %s (a container or chroot with another version): use the "
+                          "synccount of the same version there and here",
+                          (long)pid, library);
+  }
+  free(path);
+  return status;
+}
+
+/* A library of that name is taken for it, wherever it lies: two of them in one process would count twice. */
+const struct inject_map *inject_library_map(pid_t pid, const char *library, const struct inject_maps *maps)
+{
+  struct stat wanted, found;
+  bool known = stat(library, &wanted) == 0;
+  for (size_t i = 0; i < maps->count; ++i) {
+    const struct inject_map *map = &maps->at[i];
+    if (!map->executable || map->path[0] != '/')
+      continue;
+    if (strcmp(base_name(map->path), base_name(library)) == 0)
+      return map;
+    char *path = sc_asprintf("/proc/%ld/root%s", (long)pid, map->path);
+    bool same = path && known && stat(path, &found) == 0 && found.st_dev == wanted.st_dev &&
+                found.st_ino == wanted.st_ino; /* by a symbolic link's other name */
+    free(path);
+    if (same)
+      return map;
+  }
+  return NULL;
+}
