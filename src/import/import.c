@@ -9,6 +9,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#define OURS 256   /* bytes in which a JSON file of ours says that it is */
 #define LOOK 65536 /* bytes of a JSON file that are searched for the keys that tell whose it is */
 
 /* ---- Nsight Systems ---------------------------------------------------------------------------- */
@@ -39,8 +40,8 @@ static bool is_kineto(const char *text, size_t n)
     ++at;
   if (at == n || (text[at] != '{' && text[at] != '['))
     return false;
-  if (holds(text, n, "\"synccount/") || holds(text, n, "\"synccount\"")) /* a report or a Chrome trace of ours */
-    return false;
+  if (holds(text, n < OURS ? n : OURS, "\"synccount/report/") || holds(text, n < OURS ? n : OURS, "\"generator\":\"synccount\""))
+    return false; /* a report or a Chrome trace of ours */
   if (text[at] == '[')
     return holds(text, n, "\"ph\"");
   return holds(text, n, "\"traceEvents\"") || holds(text, n, "\"baseTimeNanoseconds\"") ||
