@@ -9,6 +9,7 @@
 #include "trace/trace.h"
 #include "tracer/callback.h"
 #include "tracer/cupti.h"
+#include "tracer/stacks.h"
 #include "tracer/thread.h"
 #include "tracer/watch.h"
 
@@ -47,3 +48,22 @@ __attribute__((visibility("default"))) int toggle_begin(const char *path, const 
 }
 
 __attribute__((visibility("default"))) void toggle_set(int on) { recording = on != 0; }
+
+__attribute__((visibility("default"))) int toggle_native(void) {
+  sc_stacks_prepare(false, true, writer, NULL);
+  if (!sc_stacks_wanted) {
+    fprintf(stderr, "bench: no native stacks here: they need libgcc_s.so.1 and glibc 2.35 or newer\n");
+    return 0;
+  }
+  sc_stacks_wanted = false;
+  return 1;
+}
+
+__attribute__((visibility("default"))) void toggle_stacks(int on) { sc_stacks_wanted = on != 0; }
+
+__attribute__((visibility("default"))) struct toggle_counts toggle_counts(void) {
+  const struct sc_trace_live *live = sc_writer_live(writer);
+  return (struct toggle_counts){ .taken = __atomic_load_n(&live->stacks, __ATOMIC_RELAXED),
+                                 .walked = __atomic_load_n(&live->stack_walks, __ATOMIC_RELAXED),
+                                 .missing = __atomic_load_n(&live->stacks_missing, __ATOMIC_RELAXED) };
+}

@@ -8,4 +8,12 @@
 int toggle_begin(const char *path, const void *simulated);
 void toggle_set(int on); /* 1: the tracer's callback */
 
+/* Prepares native stacks, and leaves them off. 0: they cannot be taken here; said why. */
+int toggle_native(void);
+void toggle_stacks(int on); /* 1: a stack is taken at each blocking call */
+struct toggle_counts {
+  unsigned long long taken, walked, missing;
+};
+struct toggle_counts toggle_counts(void); /* since toggle_native */
+
 #endif

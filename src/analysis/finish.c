@@ -68,9 +68,10 @@ static bool warn_notes(const struct sc_analysis *a, const char *label, struct sc
 
 static bool warn_hidden_waits(const struct sc_analysis *a, const char *label, struct sc_findings *findings)
 {
-  uint64_t threads = 0, copies = 0, functions = 0;
+  uint64_t threads = 0, copies = 0, functions = 0, others = 0;
   struct sc_buf names = {0};
   for (const struct sc_analysis_thread *t = a->threads; t; t = t->next) {
+    others += t->total.syncs ? t->total.host_functions : 0;
     if (t->total.syncs || !(t->total.d2h_copies || t->total.host_functions))
       continue;
     if (++threads <= HIDDEN_NAMED) {
@@ -92,6 +93,13 @@ static bool warn_hidden_waits(const struct sc_analysis *a, const char *label, st
                           "for them on its own lock or on mapped memory (as JAX and DeepEP do), or another thread "
                           "waits. Hidden waits are not in the count.",
                           label, copies, functions, threads == 1 ? "" : "s", names.data);
+  if (others)
+    ok &=
+        sc_findings_warn(findings,
+                         "%s%" PRIu64 " host function%s (cudaLaunchHostFunc, cudaStreamAddCallback) beside blocking "
+                         "calls: a thread that waits for what such a function does waits in no CUDA call. Hidden waits "
+                         "are not in the count.",
+                         label, others, others == 1 ? "" : "s");
   sc_buf_free(&names);
   return ok;
 }

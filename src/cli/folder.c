@@ -97,18 +97,16 @@ static bool is_session_part(const char *name)
   return strcmp(name, SESSION_FILE) == 0 || strcmp(name, CLAIM) == 0 || sc_match("*" SC_TRACE_SUFFIX, name);
 }
 
-static bool is_job_part(const char *name)
-{
-  return sc_match(FOLDER_JOB "*", name) || sc_match(FOLDER_RANK "*", name);
-}
+static bool is_job_part(const char *name) { return sc_match(FOLDER_JOB "*", name) || sc_match(FOLDER_RANK "*", name); }
 
-/* Traces of two sessions side by side could not be told apart later. of_job: the name that this job's folder bears; NULL
- * where it may be no job's. */
+/* Traces of two sessions side by side could not be told apart later. of_job: the name that this job's folder bears;
+ * NULL where it may be no job's. */
 static enum sc_status refuse_used(const char *path, const char *of_job, const struct job *job, struct sc_error *err)
 {
-  const char *remedy = job && job->ranked && !job->id
-                           ? ". Ranks of one job can share it once SYNCCOUNT_JOB names the job, the same for all of them"
-                           : "";
+  const char *remedy =
+      job && job->ranked && !job->id
+          ? ". Ranks of one job can share it once SYNCCOUNT_JOB names the job, the same for all of them"
+          : "";
   char **names;
   size_t count;
   enum sc_status status = folder_names(path, "*", &names, &count, err);
@@ -122,8 +120,8 @@ static enum sc_status refuse_used(const char *path, const char *of_job, const st
                             "folder%s",
                             path, remedy);
     else if (is_session_part(name) || (!of_job && is_job_part(name)))
-      status = sc_error_set(err, SC_ERR_USAGE, "--keep-traces: '%s' already holds traces (%s): give a new folder%s", path,
-                            name, remedy);
+      status = sc_error_set(err, SC_ERR_USAGE, "--keep-traces: '%s' already holds traces (%s): give a new folder%s",
+                            path, name, remedy);
     else if (of_job && sc_match(FOLDER_JOB "*", name) && strcmp(name, of_job) != 0)
       status = sc_error_set(err, SC_ERR_USAGE,
                             "--keep-traces: '%s' already holds traces of another job (%s, this one is %s): give a new "

@@ -87,7 +87,7 @@ static bool frees(void) {
 int main(void) {
   if (!begin() || !copies() || !synchronises() || !graphs() || !frees())
     return 1;
-  printf("{\"processes\": [{\"total\": 50, \"by_class\": {\"explicit\": 24, \"copy\": 20, \"pageable\": 4, \"implicit\": 2}, "
-         "\"read_backs\": 31, \"d2h_copies\": 31, \"launches\": 15, \"poll_waits\": 0}]}\n");
+  printf("{\"processes\": [{\"total\": 50, \"by_class\": {\"explicit\": 24, \"copy\": 20, \"pageable\": 4, "
+         "\"implicit\": 2}, \"read_backs\": 31, \"d2h_copies\": 31, \"launches\": 15, \"poll_waits\": 0}]}\n");
   return 0;
 }
