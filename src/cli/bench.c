@@ -16,8 +16,27 @@
 enum sc_status bench_choose_device(struct bench *bench, struct sc_error *err)
 {
   enum sc_status status = device_choose(&bench->settings, &bench->device, err);
+  if (status == SC_OK && bench->device.chosen_for_want && bench->no_silent_simulation)
+    return sc_error_set(err, SC_ERR_DEVICE,
+                        "this machine has no NVIDIA device, and a gate is not judged on the simulated one unasked: give "
+                        "--device sim, or a trace that was taken elsewhere");
   if (status == SC_OK && bench->device.chosen_for_want)
     cli_say("this machine has no NVIDIA device: running on the simulated one (counts are real, times are not)");
+  return status;
+}
+
+enum sc_status bench_plan(struct bench *bench, struct plan *plan, struct sc_error *err)
+{
+  enum sc_status status = settings_load_config(&bench->settings, bench->place.configs, err);
+  /* The grid is checked before the device is looked for: a mistyped option must not wait for CUDA. */
+  if (status == SC_OK)
+    status = settings_plan(&bench->settings, false, plan, err);
+  if (status == SC_OK)
+    status = bench_choose_device(bench, err);
+  if (status == SC_OK)
+    status = settings_plan(&bench->settings, bench->device.simulated, plan, err);
+  if (status == SC_OK && bench->device.has_memory)
+    status = plan_fit(plan, bench->device.memory_bytes, bench->device.simulated ? "this machine" : "the GPU", err);
   return status;
 }
 

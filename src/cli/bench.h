@@ -17,6 +17,7 @@ struct bench {
   struct folder folder;
   struct sc_findings *findings;
   struct session_outcome outcome;
+  bool no_silent_simulation; /* without a GPU the simulated device is an error unless it was asked for */
 };
 
 /* Parses the options, lets `work` measure and fill the findings, prints the report, tidies up. Returns the exit status.
@@ -24,6 +25,8 @@ struct bench {
 int bench_command(const struct cli_command *command, int argc, char **argv,
                   enum sc_status (*work)(struct bench *bench, struct sc_error *err));
 
+/* The device and the grid that will be run on it, from the options and the configuration. */
+enum sc_status bench_plan(struct bench *bench, struct plan *plan, struct sc_error *err) SC_NODISCARD;
 /* Chooses the device and tells when that is the simulated one for want of another. */
 /* From here to the end, signals wait until the folder is tidied up. */
 enum sc_status bench_open_folder(struct bench *bench, struct sc_error *err) SC_NODISCARD;

@@ -66,26 +66,11 @@ static enum sc_status measure(const struct passes *passes, struct sc_error *err)
   return status;
 }
 
-static enum sc_status prepare(struct bench *bench, struct plan *plan, struct sc_error *err)
-{
-  enum sc_status status = settings_load_config(&bench->settings, bench->place.configs, err);
-  /* The grid is checked before the device is looked for: a mistyped option must not wait for CUDA. */
-  if (status == SC_OK)
-    status = settings_plan(&bench->settings, false, plan, err);
-  if (status == SC_OK)
-    status = bench_choose_device(bench, err);
-  if (status == SC_OK)
-    status = settings_plan(&bench->settings, bench->device.simulated, plan, err);
-  if (status == SC_OK && bench->device.has_memory)
-    status = plan_fit(plan, bench->device.memory_bytes, bench->device.simulated ? "this machine" : "the GPU", err);
-  return status;
-}
-
 static enum sc_status work(struct bench *bench, struct sc_error *err)
 {
   struct plan plan;
   const struct passes passes = {&bench->settings, &plan, &bench->place, &bench->device, &bench->folder};
-  enum sc_status status = prepare(bench, &plan, err);
+  enum sc_status status = bench_plan(bench, &plan, err);
   if (status == SC_OK)
     status = bench_open_folder(bench, err);
   if (status == SC_OK)

@@ -25,9 +25,25 @@ static bool wants_color(int fd)
   return isatty(fd) && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
-static enum sc_status write_report(const struct settings *settings, const struct sc_findings *findings, FILE *file,
-                                   struct sc_error *err)
+struct content { /* a report, or text that is complete already */
+  const struct settings *settings;
+  const struct sc_findings *findings;
+  const struct sc_buf *text;
+};
+
+static enum sc_status write_text(const struct sc_buf *text, FILE *file, struct sc_error *err)
 {
+  errno = 0;
+  if (fwrite(text->data ? text->data : "", 1, text->len, file) != text->len || fflush(file) != 0)
+    return sc_error_set(err, SC_ERR_IO, "the output could not be written: %s", strerror(errno ? errno : EIO));
+  return SC_OK;
+}
+
+static enum sc_status write_report(const struct content *content, FILE *file, struct sc_error *err)
+{
+  const struct settings *settings = content->settings;
+  if (content->text)
+    return write_text(content->text, file, err);
   const bool terminal = file == stdout || file == stderr;
   const int fd = fileno(file);
   const struct sc_report_options options = {.width = terminal ? terminal_width(fd) : 0,
@@ -38,7 +54,7 @@ static enum sc_status write_report(const struct settings *settings, const struct
   struct sc_out *out = sc_out_file(file);
   if (!out)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
-  enum sc_status status = sc_report_write(findings, settings->format, &options, out, err);
+  enum sc_status status = sc_report_write(content->findings, settings->format, &options, out, err);
   sc_out_free(out);
   return status;
 }
@@ -49,44 +65,42 @@ static enum sc_status cannot_write(const char *path, struct sc_error *err)
 }
 
 /* A device, a pipe or a link (/dev/stdout is one) is written to as it is: it cannot, or must not, be replaced. */
-static enum sc_status write_special(const struct settings *settings, const struct sc_findings *findings,
-                                    struct sc_error *err)
+static enum sc_status write_special(const struct content *content, const char *path, struct sc_error *err)
 {
-  FILE *file = fopen(settings->output, "we");
+  FILE *file = fopen(path, "we");
   if (!file)
-    return cannot_write(settings->output, err);
-  enum sc_status status = write_report(settings, findings, file, err);
+    return cannot_write(path, err);
+  enum sc_status status = write_report(content, file, err);
   if (fclose(file) != 0 && status == SC_OK)
-    status = cannot_write(settings->output, err);
+    status = cannot_write(path, err);
   return status;
 }
 
-static enum sc_status write_file(const struct settings *settings, const struct sc_findings *findings,
-                                 struct sc_error *err)
+static enum sc_status write_file(const struct content *content, const char *path, struct sc_error *err)
 {
-  char *temporary = sc_asprintf("%s.XXXXXX", settings->output);
+  char *temporary = sc_asprintf("%s.XXXXXX", path);
   FILE *file = NULL;
   enum sc_status status = SC_OK;
   if (!temporary)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
   int fd = mkstemp(temporary);
   if (fd < 0) {
-    status = cannot_write(settings->output, err);
+    status = cannot_write(path, err);
     free(temporary);
     return status;
   }
   mode_t mask = umask(0);
   umask(mask);
   if (fchmod(fd, 0666 & ~mask) != 0 || !(file = fdopen(fd, "w"))) {
-    status = cannot_write(settings->output, err);
+    status = cannot_write(path, err);
     close(fd);
     goto cleanup;
   }
-  status = write_report(settings, findings, file, err);
+  status = write_report(content, file, err);
   if (fclose(file) != 0 && status == SC_OK)
-    status = cannot_write(settings->output, err);
-  if (status == SC_OK && rename(temporary, settings->output) != 0)
-    status = cannot_write(settings->output, err);
+    status = cannot_write(path, err);
+  if (status == SC_OK && rename(temporary, path) != 0)
+    status = cannot_write(path, err);
 cleanup:
   if (status != SC_OK)
     unlink(temporary);
@@ -100,44 +114,63 @@ static bool is_replaced(const char *path)
   return lstat(path, &info) != 0 || S_ISREG(info.st_mode);
 }
 
-enum sc_status output_check(const struct settings *settings, struct sc_error *err)
+enum sc_status output_check_file(const char *path, struct sc_error *err)
 {
   struct stat info;
-  if (!settings->output)
-    return SC_OK;
-  if (stat(settings->output, &info) == 0 && S_ISDIR(info.st_mode)) {
+  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
     errno = EISDIR;
-    return cannot_write(settings->output, err);
+    return cannot_write(path, err);
   }
-  if (!is_replaced(settings->output)) /* not opened: that would wake a pipe's reader, or empty a link's file */
-    return access(settings->output, W_OK) == 0 || errno == ENOENT ? SC_OK : cannot_write(settings->output, err);
-  const char *slash = strrchr(settings->output, '/');
+  if (!is_replaced(path)) /* not opened: that would wake a pipe's reader, or empty a link's file */
+    return access(path, W_OK) == 0 || errno == ENOENT ? SC_OK : cannot_write(path, err);
+  const char *slash = strrchr(path, '/');
   char *folder = slash
-                     ? sc_strndup(settings->output, slash == settings->output ? 1 : (size_t)(slash - settings->output))
+                     ? sc_strndup(path, slash == path ? 1 : (size_t)(slash - path))
                      : sc_strdup(".");
   if (!folder)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
-  enum sc_status status = access(folder, W_OK | X_OK) == 0 ? SC_OK : cannot_write(settings->output, err);
+  enum sc_status status = access(folder, W_OK | X_OK) == 0 ? SC_OK : cannot_write(path, err);
   free(folder);
+  return status;
+}
+
+enum sc_status output_check(const struct settings *settings, struct sc_error *err)
+{
+  return settings->output ? output_check_file(settings->output, err) : SC_OK;
+}
+
+static enum sc_status put(const struct content *content, const char *path, struct sc_error *err)
+{
+  enum sc_status status;
+  const bool replaced = path && is_replaced(path);
+  signal(SIGXFSZ, SIG_IGN); /* a file size limit is a failed write with a reason */
+  /* A pipe may wait for its reader, and there is nothing to tidy up any more. 'run' lets go of its program's signals.
+   */
+  if (!replaced && !content->settings->to_stderr)
+    child_release_signals();
+  if (!path)
+    status = write_report(content, content->settings->to_stderr ? stderr : stdout, err);
+  else if (replaced)
+    status = write_file(content, path, err);
+  else
+    status = write_special(content, path, err);
+  if (status == SC_ERR_IO) { /* the writer's word for a failed write; for exit statuses SC_ERR_IO means an input file */
+    status = SC_ERR_SYSTEM;
+    if (err)
+      err->status = status;
+  }
   return status;
 }
 
 enum sc_status output_report(const struct settings *settings, const struct sc_findings *findings, struct sc_error *err)
 {
-  enum sc_status status;
-  const bool replaced = settings->output && is_replaced(settings->output);
-  signal(SIGXFSZ, SIG_IGN); /* a file size limit is a failed write with a reason */
-  /* A pipe may wait for its reader, and there is nothing to tidy up any more. 'run' lets go of its program's signals.
-   */
-  if (!replaced && !settings->to_stderr)
-    child_release_signals();
-  if (!settings->output)
-    status = write_report(settings, findings, settings->to_stderr ? stderr : stdout, err);
-  else if (replaced)
-    status = write_file(settings, findings, err);
-  else
-    status = write_special(settings, findings, err);
-  if (status == SC_ERR_IO) /* the writer's word for a failed write; for exit statuses SC_ERR_IO means an input file */
-    err->status = status = SC_ERR_SYSTEM;
-  return status;
+  return put(&(struct content){.settings = settings, .findings = findings}, settings->output, err);
+}
+
+enum sc_status output_text(const struct settings *settings, const struct sc_buf *text, const char *path,
+                           struct sc_error *err)
+{
+  if (text->failed)
+    return sc_error_set(err, SC_ERR_NOMEM, "out of memory while the output was laid out");
+  return put(&(struct content){.settings = settings, .text = text}, path, err);
 }

@@ -11,6 +11,12 @@
  * nothing. SC_ERR_SYSTEM if not. */
 enum sc_status output_check(const struct settings *settings, struct sc_error *err) SC_NODISCARD;
 
+enum sc_status output_check_file(const char *path, struct sc_error *err) SC_NODISCARD; /* of another file */
+
+/* Text that is complete already, to a file, or to where the report would go if path is NULL. SC_ERR_SYSTEM. */
+enum sc_status output_text(const struct settings *settings, const struct sc_buf *text, const char *path,
+                           struct sc_error *err) SC_NODISCARD;
+
 /* SC_ERR_SYSTEM if it cannot be written. */
 enum sc_status output_report(const struct settings *settings, const struct sc_findings *findings,
                              struct sc_error *err) SC_NODISCARD;

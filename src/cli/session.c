@@ -370,6 +370,7 @@ static void override(struct sc_analysis_options *options, const struct sc_analys
     options->from = asked->from;
   options->capture_range |= asked->capture_range;
   options->events |= asked->events;
+  options->tally |= asked->tally;
 }
 
 static enum sc_status load_run(const char *path, const json_t *root, const struct sc_analysis_options *asked,

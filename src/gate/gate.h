@@ -92,7 +92,8 @@ struct sc_gate_extra { /* where syncs of the failures come from */
   char *site;          /* "model.py:167 in forward"; NULL: not known */
   char *api, *cls;     /* NULL: of an op of a run */
   char *op;            /* of a run */
-  char *range;         /* NULL: in none */
+  char *range;         /* the one that has most of them; NULL: they are in none */
+  size_t other_ranges; /* besides */
   char *pattern;       /* what it looks like; NULL */
   char *file;          /* of the site, as the process has it; NULL */
   char *relative;      /* the same as it is below the process' folder, or below that of installed packages */
@@ -109,6 +110,7 @@ struct sc_gate_result {
   double low, high;                  /* of all that was compared; NaN: nothing was */
   uint64_t compared, failed, warmup; /* occurrences, steps, processes or runs; warmup: left out */
   uint64_t places;                   /* ranges, processes or runs that they are of */
+  bool of_runs;                      /* what was compared are runs of the instrumented layers */
   struct sc_gate_failure *failures;  /* at most SC_GATE_FAILURES_MAX */
   size_t failure_count, failure_cap;
   struct sc_gate_extra *extras; /* most first */

@@ -101,19 +101,32 @@ static bool copy_text(char **out, const char *text)
   return *out || !text;
 }
 
+/* The range with most of them stands for the others. */
+void judge_extra_add(struct judging *j, struct sc_gate_extra *extra, const char *range, double each, uint64_t total)
+{
+  if (extra->total && !same_text(extra->range, range))
+    ++extra->other_ranges;
+  if (extra->total == 0 || each > extra->most) {
+    free(extra->range);
+    j->failed |= !copy_text(&extra->range, range);
+    extra->most = each;
+  }
+  extra->total += total;
+}
+
 struct sc_gate_extra *judge_extra(struct judging *j, const struct sc_gate_extra *key)
 {
   struct sc_gate_result *r = j->result;
   for (size_t i = 0; i < r->extra_count; ++i) {
     const struct sc_gate_extra *known = &r->extras[i];
     if (same_text(known->site, key->site) && same_text(known->api, key->api) && same_text(known->cls, key->cls) &&
-        same_text(known->op, key->op) && same_text(known->range, key->range))
+        same_text(known->op, key->op))
       return &r->extras[i];
   }
   struct sc_gate_extra *out = sc_array_push(&r->extras, &r->extra_count, &r->extra_cap, sizeof *out);
   if (!out || !copy_text(&out->site, key->site) || !copy_text(&out->api, key->api) || !copy_text(&out->cls, key->cls) ||
-      !copy_text(&out->op, key->op) || !copy_text(&out->range, key->range) || !copy_text(&out->pattern, key->pattern) ||
-      !copy_text(&out->file, key->file) || !copy_text(&out->relative, key->relative)) {
+      !copy_text(&out->op, key->op) || !copy_text(&out->pattern, key->pattern) || !copy_text(&out->file, key->file) ||
+      !copy_text(&out->relative, key->relative)) {
     j->failed = true;
     return NULL;
   }

@@ -43,6 +43,9 @@ void judge_failure(struct judging *j, char *what, struct value value, uint64_t t
 /* The extra of these texts, a new one if there is none; NULL: memory is out. Texts are copied. */
 struct sc_gate_extra *judge_extra(struct judging *j, const struct sc_gate_extra *key);
 
+/* `each` in one occurrence, layer, step or process, in this range (NULL: none); `total` over all that are like it. */
+void judge_extra_add(struct judging *j, struct sc_gate_extra *extra, const char *range, double each, uint64_t total);
+
 void judge_processes(struct judging *j); /* judge_process.c */
 void judge_runs(struct judging *j);      /* judge_runs.c */
 

@@ -233,17 +233,14 @@ static void name_extra(struct scope *s, const struct sc_site *site, const char *
       judge_extra(s->j, &(struct sc_gate_extra){.site = name,
                                                 .api = site->api,
                                                 .cls = (char *)sc_class_name(site->cls),
-                                                .range = (char *)range,
                                                 .pattern = site->pattern,
                                                 .file = frame ? frame->file : NULL,
                                                 .relative = (char *)relative,
                                                 .in_tree = frame && frame->file && is_in_tree(s->p, frame->file),
                                                 .line = frame ? frame->line : 0});
   free(name);
-  if (!extra)
-    return;
-  extra->most = each > extra->most ? each : extra->most;
-  extra->total += total;
+  if (extra)
+    judge_extra_add(s->j, extra, range, each, total);
 }
 
 static void name_extras(struct scope *s, const struct unit *unit)
@@ -623,14 +620,27 @@ static void judge_process(struct judging *j, const struct sc_process *p)
 /* ---- why nothing was compared
  * ------------------------------------------------------------------------------------------------ */
 
+static bool is_shown(const char *const *names, size_t count, const char *name)
+{
+  for (size_t i = 0; i < count; ++i) {
+    if (strcmp(names[i], name) == 0)
+      return true;
+  }
+  return false;
+}
+
 static void name_ranges(const struct judging *j, struct sc_buf *buf)
 {
+  const char *names[NAMES_SHOWN];
   size_t shown = 0;
   for (size_t i = 0; i < j->findings->process_count; ++i) {
     const struct sc_process *p = &j->findings->processes[i];
     for (size_t r = 0; r < p->range_count && shown < NAMES_SHOWN; ++r) {
-      if (p->ranges[r].depth < 2 && p->ranges[r].occurrences)
-        sc_buf_printf(buf, "%s%.40s", shown++ ? ", " : "", p->ranges[r].name);
+      const char *name = p->ranges[r].name;
+      if (p->ranges[r].occurrences == 0 || is_shown(names, shown, name))
+        continue;
+      sc_buf_printf(buf, "%s%.40s", shown ? ", " : "", name);
+      names[shown++] = name;
     }
   }
   if (shown == 0)

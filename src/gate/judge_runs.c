@@ -69,18 +69,22 @@ static enum outcome outcome_of(struct judging *j, const struct sc_run *run, stru
   return outcome;
 }
 
+static void name_op(struct judging *j, const struct sc_run *run, const char *name, uint64_t count)
+{
+  struct sc_gate_extra *extra = count ? judge_extra(j, &(struct sc_gate_extra){.op = (char *)name}) : NULL;
+  if (extra)
+    judge_extra_add(j, extra, NULL, (double)count / divisor(j, run), count);
+}
+
 static void name_ops(struct judging *j, const struct sc_run *run)
 {
-  for (size_t i = 0; i < run->by_op_count; ++i) {
-    if (run->by_op[i].count == 0)
-      continue;
-    struct sc_gate_extra *extra = judge_extra(j, &(struct sc_gate_extra){.op = run->by_op[i].name});
-    if (!extra)
-      return;
-    double share = (double)run->by_op[i].count / divisor(j, run);
-    extra->most = share > extra->most ? share : extra->most;
-    extra->total += run->by_op[i].count;
+  uint64_t named = 0;
+  for (size_t i = 0; i < run->by_op_count && !j->failed; ++i) {
+    name_op(j, run, run->by_op[i].name, run->by_op[i].count);
+    named += run->by_op[i].count;
   }
+  if (run->counts.syncs > named)
+    name_op(j, run, "(outside every op)", run->counts.syncs - named);
 }
 
 static void judge_run(struct judging *j, const struct sc_run *run)

@@ -107,13 +107,15 @@ static void conclude(struct judging *j, const struct sc_gate_facts *facts)
 static void judge_one(struct judging *j, const struct sc_gate_facts *facts)
 {
   const bool runs = j->findings->run_count > 0;
-  if (runs && needs_processes(j->e))
+  if (facts && facts->trouble && !runs && j->findings->process_count == 0)
+    judge_unsure(j, "nothing was measured");
+  else if (runs && needs_processes(j->e))
     judge_unsure(j, "this is asked of a program, and what was measured are the instrumented layers: name a program or "
                     "a trace");
   else if (!runs && needs_runs(j->e))
     judge_unsure(j, "this is asked of the instrumented layers, and what was measured is a program: leave the program "
                     "out");
-  else if (runs)
+  else if ((j->result->of_runs = runs))
     judge_runs(j);
   else
     judge_processes(j);

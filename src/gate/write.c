@@ -13,14 +13,14 @@ static const struct {
   const char *place, *places;
   const char *each; /* "a layer" */
 } words[SC_GATE_MEASURE_COUNT] = {
-    [SC_GATE_PER_LAYER] = {"run or layer", "runs or layers", "place", "places", "a layer"},
+    [SC_GATE_PER_LAYER] = {"layer call", "layer calls", "range", "ranges", "a layer"},
     [SC_GATE_PER_FORWARD] = {"run", "runs", NULL, NULL, "a forward"},
     [SC_GATE_PER_OCCURRENCE] = {"occurrence", "occurrences", "range", "ranges", "an occurrence"},
     [SC_GATE_PER_STEP] = {"step", "steps", NULL, NULL, "a step"},
-    [SC_GATE_TOTAL] = {"run or process", "runs or processes", NULL, NULL, "in one"},
+    [SC_GATE_TOTAL] = {"process", "processes", NULL, NULL, "in one"},
     [SC_GATE_WAIT] = {"process", "processes", NULL, NULL, "in one"},
     [SC_GATE_FLOOR] = {"run", "runs", NULL, NULL, "a forward"},
-    [SC_GATE_POLL_WAITS] = {"run or process", "runs or processes", NULL, NULL, "in one"},
+    [SC_GATE_POLL_WAITS] = {"process", "processes", NULL, NULL, "in one"},
 };
 
 void gate_put_name(struct sc_buf *buf, const char *text)
@@ -56,17 +56,16 @@ void gate_put_span(struct sc_buf *buf, enum sc_gate_measure measure, double low,
 void gate_put_found(struct sc_buf *buf, const struct sc_gate_result *r)
 {
   const enum sc_gate_measure m = r->expectation->measure;
-  const bool of_run = m == SC_GATE_PER_LAYER && r->expectation->variant;
   if (r->compared == 0) {
     sc_buf_puts(buf, "nothing was compared");
   } else {
     sc_buf_puts(buf, "found ");
     gate_put_span(buf, m, r->low, r->high);
     sc_buf_printf(buf, " in %" PRIu64 " %s", r->compared,
-                  of_run             ? (r->compared == 1 ? "run" : "runs")
+                  r->of_runs         ? (r->compared == 1 ? "run" : "runs")
                   : r->compared == 1 ? words[m].one
                                      : words[m].many);
-    if (words[m].place && !of_run)
+    if (words[m].place && !r->of_runs)
       sc_buf_printf(buf, " of %" PRIu64 " %s", r->places, r->places == 1 ? words[m].place : words[m].places);
     if (r->failed)
       sc_buf_printf(buf, ", %" PRIu64 " of them not as expected", r->failed);
@@ -92,16 +91,18 @@ void gate_put_place(struct sc_buf *buf, const struct sc_gate_extra *extra)
     gate_put_name(buf, extra->api);
   if (extra->api)
     sc_buf_printf(buf, "%s%s)", extra->cls ? ", " : "", extra->cls ? extra->cls : "");
-  if (extra->range) {
-    sc_buf_puts(buf, " in range ");
-    gate_put_name(buf, extra->range);
-  }
 }
 
 void gate_put_amount(struct sc_buf *buf, enum sc_gate_measure m, const struct sc_gate_extra *extra)
 {
   gate_put_number(buf, SC_GATE_TOTAL, extra->most);
   sc_buf_printf(buf, " %s, %" PRIu64 " in all", words[m].each, extra->total);
+  if (!extra->range)
+    return;
+  sc_buf_puts(buf, ", in range ");
+  gate_put_name(buf, extra->range);
+  if (extra->other_ranges)
+    sc_buf_printf(buf, " and %zu more", extra->other_ranges);
 }
 
 void gate_put_failure(struct sc_buf *buf, enum sc_gate_measure m, const struct sc_gate_failure *failure)

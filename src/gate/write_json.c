@@ -87,6 +87,7 @@ static json_t *extras_value(const struct sc_gate_result *r, bool *ok)
     gate_json_put(object, "api", gate_json_text(extra->api), ok);
     gate_json_put(object, "class", gate_json_text(extra->cls), ok);
     gate_json_put(object, "range", gate_json_text(extra->range), ok);
+    gate_json_put(object, "other_ranges", gate_json_count(extra->other_ranges), ok);
     gate_json_put(object, "pattern", gate_json_text(extra->pattern), ok);
     gate_json_put(object, "most", gate_json_number(extra->most), ok);
     gate_json_put(object, "total", gate_json_count(extra->total), ok);
