@@ -67,7 +67,8 @@ static void a_full_disk_is_an_error_in_every_format(void **state)
   for (size_t i = 0; (format = sc_report_format_at(i)) != NULL; i++) {
     const struct sc_findings *both[] = {small, large};
 
-    for (size_t k = 0; k < 2; k++) {
+    /* What tells of programs alone has nothing to write without one. */
+    for (size_t k = format->programs; k < 2; k++) {
       FILE *file = fopen("/dev/full", "w");
       struct sc_out *out = sc_out_file(file);
       struct sc_error err = {0};
