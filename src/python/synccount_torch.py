@@ -254,16 +254,16 @@ def _hides(entry):
         _nvtx.mark("compiled:" + entry.name)
 
 
-def _name_tree(top, name, size=0):
+def _name_tree(top, name, size=0, inside=False):
     """Names a module and all below it, by the first path where a module occurs twice. name "": a root. What was named in
-    a larger tree before keeps that name."""
+    a larger tree before keeps that name; so does everything, if the root is called inside another module."""
     root, of_path = not name, {}
     parallel = root and type(top).__name__ in _PARALLEL
     modules = list(top.named_modules())
     size, hidden = max(size, len(modules)), None
     for path, module in modules:
         known = _known.get(id(module))
-        if known is not None and known.module() is module and known.size >= size and module is not top:
+        if known is not None and known.module() is module and module is not top and (inside or known.size >= size):
             of_path[path] = known
             continue
         parts = [part for part in path.split(".") if part and part not in _TRANSPARENT]
@@ -308,7 +308,7 @@ def _name(module, stack):
         if entry is not None and entry.module() is module:
             entry.asked = caller
             return entry
-    entry = _name_tree(module, "")
+    entry = _name_tree(module, "", inside=bool(stack))
     entry.asked = stack[-1] if stack else None
     return entry
 

@@ -40,7 +40,7 @@ static const char *const names[] = {
     "cuUnheardOf",
 };
 static const char *const texts[] = {"synccount", "run:masked:E=4:T=1", "forward", "layer:0", "expert:0",
-                                    "any",       "synccount.step",     "a/b"};
+                                    "any",       "synccount.step",     "a/b",     "compiled:a", "profiler:torch"};
 
 static void must_hold(bool truth, int line)
 {
@@ -62,7 +62,9 @@ static void take(struct sc_analysis *analysis, const uint8_t *bytes)
   struct sc_analysis_thread *thread = sc_analysis_thread(analysis, 1 + record.head.stack % THREADS, 100);
   must(thread != NULL);
   record.head.units = 1;
-  record.head.kind = (uint16_t)(record.head.kind % 12);
+  record.head.kind = (uint16_t)(record.head.kind % 13);
+  if (record.head.kind == 12)
+    record.head.kind = SC_RECORD_MARK;
   if (record.head.kind == 11) {
     sc_analysis_gap(analysis, thread);
     return;
@@ -71,7 +73,8 @@ static void take(struct sc_analysis *analysis, const uint8_t *bytes)
     record.call.api = (record.call.api & ~0xffffu) | (record.call.api & 0xffffu) % (SC_COUNTOF(names) + 2);
     record.call.stream %= 5;
     record.call.object %= 5;
-  } else if (record.head.kind >= SC_RECORD_RANGE_PUSH && record.head.kind <= SC_RECORD_RANGE_END) {
+  } else if ((record.head.kind >= SC_RECORD_RANGE_PUSH && record.head.kind <= SC_RECORD_RANGE_END) ||
+             record.head.kind == SC_RECORD_MARK) {
     record.range.name %= SC_COUNTOF(texts) + 2;
     record.range.domain %= 3;
     record.range.handle %= 16;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 DESTDIR= "$SC_CMAKE" --install "$build" --prefix "$work/prefix" >install.log 2>&1 || fail "install: $(tail -3 install.log)"
-for part in bin/synccount libexec/synccount/synccount-probe share/synccount/configs/minimind-seed.yaml share/man/man1/synccount.1; do
+for part in bin/synccount libexec/synccount/synccount-probe share/synccount/configs/minimind-seed.yaml share/man/man1/synccount.1 \
+  share/synccount/python/sitecustomize.py share/synccount/python/synccount_torch.py; do
   [ -e "prefix/$part" ] || fail "prefix/$part was not installed"
 done
 mv prefix moved # nothing in it may know where it was
