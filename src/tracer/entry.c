@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tracer/message.h"
 #include "tracer/nvtx.h"
 #include "tracer/self.h"
 #include "tracer/start.h"
@@ -36,6 +37,7 @@ static void point_here(bool cuda, bool nvtx) {
 __attribute__((constructor)) static void loaded(void) {
   char path[PATH_MAX];
   int saved = errno;
+  sc_tracer_remember_stderr();
   const char *dormant = getenv("SYNCCOUNT_DORMANT");
   if (dormant != NULL && strcmp(dormant, "1") == 0)
     sc_tracer_will_sleep();

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -105,6 +106,29 @@ void sc_tracer_options_take(struct sc_tracer_options *options, const struct sc_t
   take_stacks(options, asked->stacks);
 }
 
+static struct {
+  bool remembered, there;
+  dev_t device;
+  ino_t inode;
+} first_stderr;
+
+void sc_tracer_remember_stderr(void) {
+  struct stat now;
+  first_stderr.there = fstat(STDERR_FILENO, &now) == 0;
+  if (first_stderr.there) {
+    first_stderr.device = now.st_dev;
+    first_stderr.inode = now.st_ino;
+  }
+  first_stderr.remembered = true;
+}
+
+static bool stderr_is_the_same(void) {
+  struct stat now;
+  return !first_stderr.remembered ||
+         (first_stderr.there && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == first_stderr.device &&
+          now.st_ino == first_stderr.inode);
+}
+
 /* A reader that has gone, or a log at its size limit, must not end the program for a line of ours. The signal that the
  * write made is taken back; one that was pending before stays. */
 static void write_quietly(const char *text, size_t size) {
@@ -140,7 +164,8 @@ void sc_tracer_say(const struct sc_tracer_options *options, const char *format, 
   if (n >= 0) {
     used += (size_t)n < sizeof(line) - used - 1 ? (size_t)n : sizeof(line) - used - 2;
     line[used++] = '\n';
-    write_quietly(line, used);
+    if (stderr_is_the_same())
+      write_quietly(line, used);
   }
   errno = saved;
 }

@@ -29,6 +29,10 @@ struct sc_tracer_request {
 };
 void sc_tracer_options_take(struct sc_tracer_options *options, const struct sc_tracer_request *asked);
 
+/* Which file stderr is when the program starts. A program may close it, and open a file of its own under its number:
+ * then nothing is said. */
+void sc_tracer_remember_stderr(void);
+
 /* One line "synccount: ..." on stderr in one write, unless quiet. stdio is the program's and is not touched. */
 void sc_tracer_say(const struct sc_tracer_options *options, const char *format, ...) SC_PRINTF(2, 3);
 

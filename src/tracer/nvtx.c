@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>
@@ -30,15 +31,18 @@ static _Atomic uint64_t last_range;
 static _Atomic unsigned attached; /* copies of NVTX that call us */
 
 /* Ranges that this thread opened while nothing was recorded (before cuInit): they are put at the front of its records,
- * so that what runs inside them is attributed. A deeper stack than this loses its innermost ranges, and only those. */
-#define PENDING_MAX 32
+ * so that what runs inside them is attributed. The first few have their place in the thread; a deeper stack gets pages of
+ * its own, which malloc is not asked for: a signal handler may push. What is deeper still is only counted: its pops must
+ * not end others. */
+#define PENDING_FEW 16
+#define PENDING_MAX 1024
 struct pending {
   const struct sc_name *name;
   const struct domain *domain;
   uint64_t time_ns;
 };
-static __thread struct pending pending[PENDING_MAX];
-static __thread unsigned pending_count;
+static __thread struct pending pending_few[PENDING_FEW], *pending_more; /* NULL: not needed yet */
+static __thread unsigned pending_count, pending_deeper;
 
 /* Depths, as push and pop return them. A program that pushes in more domains than this on one thread gets 0. */
 #define DEPTHS_MAX 8
@@ -78,10 +82,53 @@ static void put(struct sc_thread *thread, enum sc_record_kind kind, const struct
   sc_writer_commit_inline(thread->out, 1);
 }
 
+static struct pending *pending_at(unsigned i) {
+  return i < PENDING_FEW ? &pending_few[i] : &pending_more[i - PENDING_FEW];
+}
+
+#define PENDING_BYTES ((PENDING_MAX - PENDING_FEW) * sizeof(struct pending))
+
+static void keep_pending(const struct pending *range) {
+  if (pending_count == PENDING_FEW && pending_more == NULL) {
+    void *pages = mmap(NULL, PENDING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pending_more = pages == MAP_FAILED ? NULL : pages;
+  }
+  if (pending_deeper > 0 || pending_count == PENDING_MAX || (pending_count >= PENDING_FEW && pending_more == NULL))
+    pending_deeper++;
+  else
+    *pending_at(pending_count++) = *range;
+}
+
+static void forget_pages(void) {
+  if (pending_more != NULL)
+    (void)munmap(pending_more, PENDING_BYTES);
+  pending_more = NULL;
+}
+
+static void pop_pending(const struct domain *domain) {
+  if (pending_deeper > 0) { /* of which domain it is, nobody knows any more */
+    pending_deeper--;
+    return;
+  }
+  for (unsigned i = pending_count; i-- > 0;)
+    if (pending_at(i)->domain == domain) {
+      for (pending_count--; i < pending_count; i++)
+        *pending_at(i) = *pending_at(i + 1);
+      break;
+    }
+  if (pending_count == 0)
+    forget_pages();
+}
+
 void sc_nvtx_replay(struct sc_thread *thread) {
-  for (unsigned i = 0; i < pending_count; i++)
-    put(thread, SC_RECORD_RANGE_PUSH, pending[i].domain, pending[i].name, 0, pending[i].time_ns);
+  for (unsigned i = 0; i < pending_count; i++) {
+    const struct pending *range = pending_at(i);
+    put(thread, SC_RECORD_RANGE_PUSH, range->domain, range->name, 0, range->time_ns);
+  }
+  for (; pending_deeper > 0; pending_deeper--) /* so that their pops find something to end */
+    put(thread, SC_RECORD_RANGE_PUSH, NULL, NULL, 0, sc_clock_mono_ns());
   pending_count = 0;
+  forget_pages();
 }
 
 /* A range that is opened now is recorded, or may be when CUDA starts. In a dormant process it is not: what is open when
@@ -100,8 +147,8 @@ static int push(const struct domain *domain, const struct sc_name *name) {
   if (thread != NULL) {
     put(thread, SC_RECORD_RANGE_PUSH, domain, name, 0, sc_clock_mono_ns());
     sc_thread_leave(thread);
-  } else if (awaited() && pending_count < PENDING_MAX) {
-    pending[pending_count++] = (struct pending){ name, domain, sc_clock_mono_ns() };
+  } else if (awaited()) {
+    keep_pending(&(struct pending){ name, domain, sc_clock_mono_ns() });
   }
   int *depth = depth_of(domain);
   errno = saved;
@@ -115,12 +162,7 @@ static int pop(const struct domain *domain) {
     put(thread, SC_RECORD_RANGE_POP, domain, NULL, 0, sc_clock_mono_ns());
     sc_thread_leave(thread);
   } else {
-    for (unsigned i = pending_count; i-- > 0;)
-      if (pending[i].domain == domain) {
-        memmove(&pending[i], &pending[i + 1], (pending_count - i - 1) * sizeof(pending[0]));
-        pending_count--;
-        break;
-      }
+    pop_pending(domain);
   }
   int *depth = depth_of(domain);
   errno = saved;

@@ -246,6 +246,26 @@ static void test_plain_run(void **state) {
   assert_non_null(strstr(err, "synccount report "));
 }
 
+static void test_a_file_under_stderrs_number_is_the_programs(void **state) {
+  (void)state;
+  char path[400];
+  struct stat st;
+  (void)snprintf(path, sizeof(path), "%s/own", folder);
+  assert_exit(RUN(NULL, "own-stderr", "3", path), 0);
+  assert_int_equal(stat(path, &st), 0);
+  assert_int_equal(st.st_size, 0);
+  (void)unlink(path);
+  assert_int_equal(only_trace()->calls, 3);
+}
+
+static void test_ranges_nested_deeply_before_cuda_are_kept(void **state) {
+  (void)state;
+  assert_exit(RUN(NULL, "deep-ranges", "200"), 0);
+  assert_int_equal(only_trace()->pushes, 200);
+  assert_exit(RUN(NULL, "deep-ranges", "1500"), 0); /* deeper ones without their name, so that their pops end them */
+  assert_int_equal(only_trace()->pushes, 1500);
+}
+
 static void test_quiet_says_nothing(void **state) {
   (void)state;
   assert_exit(RUN(SETTINGS("SYNCCOUNT_QUIET=1"), "sync", "2"), 0);
@@ -501,6 +521,8 @@ int main(void) {
     T(test_settings_of_other_tools_are_left_alone),
     T(test_plain_run),
     T(test_quiet_says_nothing),
+    T(test_a_file_under_stderrs_number_is_the_programs),
+    T(test_ranges_nested_deeply_before_cuda_are_kept),
     T(test_traces_are_never_overwritten),
     T(test_bad_values_are_named_and_ignored),
     T(test_range_opened_before_cuda_starts_is_recorded),

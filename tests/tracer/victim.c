@@ -118,6 +118,14 @@ int main(int argc, char **argv) {
   }
   if (strcmp(mode, "early-range") == 0)
     nvtxRangePushA("early");
+  if (strcmp(mode, "deep-ranges") == 0) /* as many as it makes synchronises; popped after them */
+    for (long i = 0; i < count; i++)
+      nvtxRangePushA("deep");
+  if (strcmp(mode, "own-stderr") == 0 && argc > 3) { /* a file of its own under stderr's number */
+    (void)close(STDERR_FILENO);
+    if (open(argv[3], O_WRONLY | O_CREAT | O_TRUNC, 0600) != STDERR_FILENO)
+      return 17;
+  }
   if (strcmp(mode, "limit") == 0 && setrlimit(RLIMIT_FSIZE, &limit) != 0)
     return 14;
   errno = 4711;
