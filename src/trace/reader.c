@@ -95,6 +95,7 @@ struct sc_reader {
   size_t thread_count, thread_capacity;
   uint64_t *homes; /* offsets of the threads' homes, which come last */
   size_t home_count, home_capacity, home_next;
+  uint64_t chunks; /* that were found */
   struct sc_damage damage;
 };
 
@@ -612,6 +613,14 @@ static bool header_sizes_ok(const struct sc_trace_header *header) {
          header->header_size <= slot - sizeof(struct sc_trace_live);
 }
 
+/* The program may still run: chunks that its counter knows of by now are to be in reach. */
+static void look_again_at_size(struct sc_reader *reader) {
+  struct stat st;
+
+  if (!reader->memory && fstat(reader->fd, &st) == 0 && (uint64_t)st.st_size > reader->size)
+    reader->size = (uint64_t)st.st_size;
+}
+
 /* What lies behind the live counters, as far as this reader knows it and the file has it. */
 static void take_beyond(struct sc_reader *reader, const unsigned char *slot, size_t got) {
   size_t offset = reader->header.header_size + sizeof reader->live, slot_size = reader->header.slot_size;
@@ -649,6 +658,7 @@ static enum sc_status read_header(struct sc_reader *reader, struct sc_error *err
   if (got - header->header_size >= sizeof reader->live)
     memcpy(&reader->live, at + header->header_size, sizeof reader->live);
   take_beyond(reader, at, got);
+  look_again_at_size(reader);
   if (reader->size < header->slot_size)
     reader->damage.truncated = 1;
   reader->offset = header->slot_size;
@@ -858,6 +868,7 @@ static enum sc_status step(struct sc_reader *reader, struct sc_batch *batch, boo
   status = examine(reader, &chunk, &found, err);
   if (status != SC_OK)
     return status;
+  reader->chunks += !homes_only && found != FOUND_UNUSED && found != FOUND_END;
   if (found == FOUND_RECORDS && (homes_only || !put_off(reader, &chunk)))
     *made = make_batch(reader, &chunk, batch);
   if (homes_only || found == FOUND_END)
@@ -871,6 +882,20 @@ static enum sc_status step(struct sc_reader *reader, struct sc_batch *batch, boo
   return SC_OK;
 }
 
+/* At the end: chunks that the writer counted and the file does not hold, be it that it was cut off between two of them or
+ * that zeros lie where they were. */
+static void note_missing(struct sc_reader *reader) {
+  uint64_t missing = reader->live.chunks > reader->chunks ? reader->live.chunks - reader->chunks : 0;
+
+  reader->chunks = UINT64_MAX; /* once */
+  if (missing == 0)
+    return;
+  missing = missing < UINT32_MAX ? missing : UINT32_MAX; /* a number out of thin air */
+  note_damage(reader, &reader->damage.chunks, "%llu of %llu written chunks are not in the file",
+              (unsigned long long)missing, (unsigned long long)reader->live.chunks);
+  reader->damage.chunks += missing - 1;
+}
+
 enum sc_status sc_reader_next(struct sc_reader *reader, struct sc_batch *batch, bool *more, struct sc_error *err) {
   enum sc_status status;
   bool made = false, end = false;
@@ -879,6 +904,8 @@ enum sc_status sc_reader_next(struct sc_reader *reader, struct sc_batch *batch, 
   do
     status = step(reader, batch, &made, &end, &unused, err);
   while (status == SC_OK && !made && !end);
+  if (status == SC_OK && end)
+    note_missing(reader);
   if (status == SC_OK)
     *more = made;
   return status;

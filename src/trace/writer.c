@@ -259,6 +259,7 @@ static int move_home(struct sc_writer *writer, struct sc_writer_thread *thread, 
   }
   /* The magic comes last: without it the slot counts as unused. */
   __atomic_store_n(&fresh->magic, SC_CHUNK_MAGIC, __ATOMIC_RELEASE);
+  __atomic_fetch_add(&writer->live->chunks, 1, __ATOMIC_RELEASE);
   enter_chunk(thread, fresh);
   if (old) {
     size_t old_size = old->size;
@@ -313,6 +314,7 @@ static int empty_home(struct sc_writer *writer, struct sc_writer_thread *thread)
   if (error)
     return error;
   writer->next += copy.size;
+  __atomic_fetch_add(&writer->live->chunks, 1, __ATOMIC_RELEASE);
   __atomic_store_n(&home->committed, 0, __ATOMIC_RELEASE);
   home->flags = SC_CHUNK_OPEN | SC_CHUNK_HOME;
   home->lost = thread->lost;

@@ -517,8 +517,50 @@ static void a_missing_chunk_is_a_gap_of_its_thread(void **state) {
   memset(chunk, 0, chunk->size); /* as if never written */
   outcome = outcome_of(&file);
   assert_int_equal(outcome.lost, 1);
-  assert_int_equal(outcome.damage.chunks, 0);
+  assert_int_equal(outcome.damage.chunks, 1);
+  assert_non_null(strstr(outcome.damage.first, "1 of  chunks are not in the file"));
   assert_true(outcome.calls < file.calls);
+  free(file.bytes);
+}
+
+/* As a copy to a disk that was full may be: zeros up to the size that the file had. */
+static void a_file_that_ends_in_zeros_instead_of_chunks_has_lost_them(void **state) {
+  struct file whole = make_file(true);
+
+  (void)state;
+  assert_int_equal(outcome_of(&whole).damage.chunks, 0);
+  for (size_t at = SC_TRACE_SLOT; at < whole.size; at += chunk_at(&whole, at)->size) {
+    struct file file = {.bytes = malloc(whole.size), .size = whole.size};
+    struct outcome outcome;
+
+    assert_non_null(file.bytes);
+    memcpy(file.bytes, whole.bytes, at);
+    memset(file.bytes + at, 0, whole.size - at);
+    outcome = outcome_of(&file);
+    if (outcome.damage.chunks == 0)
+      fail_msg("zeros from byte %zu on, and no word of it", at);
+    file.size = at; /* the same, cut off between two chunks */
+    outcome = outcome_of(&file);
+    if (outcome.damage.chunks == 0)
+      fail_msg("cut off at byte %zu, and no word of it", at);
+    free(file.bytes);
+  }
+  free(whole.bytes);
+}
+
+/* A file of a writer that counts no chunks reads as it did. */
+static void without_a_count_no_chunk_is_missed(void **state) {
+  struct file file = make_file(false);
+  struct sc_trace_live *live = (void *)(file.bytes + sizeof(struct sc_trace_header));
+  struct sc_trace_chunk *chunk = chunk_at(&file, find_chunk(&file, 2, 0));
+  struct outcome outcome;
+
+  (void)state;
+  live->chunks = 0;
+  memset(chunk, 0, chunk->size);
+  outcome = outcome_of(&file);
+  assert_int_equal(outcome.lost, 1);
+  assert_int_equal(outcome.damage.chunks, 0);
   free(file.bytes);
 }
 
@@ -906,6 +948,8 @@ int main(void) {
     cmocka_unit_test(a_home_is_read_after_the_other_chunks_of_its_thread),
     cmocka_unit_test(unknown_records_are_skipped_by_their_units),
     cmocka_unit_test(a_missing_chunk_is_a_gap_of_its_thread),
+    cmocka_unit_test(a_file_that_ends_in_zeros_instead_of_chunks_has_lost_them),
+    cmocka_unit_test(without_a_count_no_chunk_is_missed),
     cmocka_unit_test(an_absurd_sequence_number_is_a_bounded_gap),
     cmocka_unit_test(a_repeated_chunk_is_damage_and_is_not_read_twice),
     cmocka_unit_test(after_damage_reading_goes_on_at_a_slot_boundary),
