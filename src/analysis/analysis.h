@@ -65,6 +65,9 @@ void sc_analysis_record(struct sc_analysis *analysis, struct sc_analysis_thread 
 /* What the thread submitted after its last record. */
 void sc_analysis_tail(struct sc_analysis *analysis, struct sc_analysis_thread *thread, uint32_t submissions,
                       uint32_t launches);
+/* When a range that ends the warm-up (options.from) first opened, on whatever thread; UINT64_MAX: never. To be told before
+ * the first record where threads come one after the other: else it holds from where it is seen. */
+void sc_analysis_from(struct sc_analysis *analysis, uint64_t from_ns);
 /* Where device work is known. How many syncs the thread has had so far; and, directly after a record that made it one
  * more, how long the device had nothing to run from the end of the work before that sync to the start of the next
  * (0: it always had). Not called for a sync: not measured. */

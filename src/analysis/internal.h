@@ -92,8 +92,6 @@ struct sc_window {
   uint64_t start_ns, end_ns;
 };
 void sc_analysis_within(struct sc_analysis *analysis, const struct sc_window *windows, size_t count);
-/* When a range that ends the warm-up first opened, on whatever thread. */
-void sc_analysis_from(struct sc_analysis *analysis, uint64_t from_ns);
 /* What marks mean: those of domain "synccount", and "synccount.*" of the default domain. */
 #define SC_DOMAIN_NAME "synccount"
 #define SC_MODULE_DOMAIN "synccount.torch" /* ranges of modules: src/python/synccount_torch.py */

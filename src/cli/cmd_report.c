@@ -45,7 +45,8 @@ const struct cli_command cli_report = {
     .operands = "TRACE|DIR...",
     .summary = "Read kept traces again and report what they hold.",
     .description = "A folder that --keep-traces filled gives the report of that run. Other traces, as the\n"
-                   "injected library leaves them (*.sctrace), are reported process by process.",
+                   "injected library leaves them (*.sctrace), are reported process by process. So are traces\n"
+                   "of other tools: SQLite exports of Nsight Systems and traces of PyTorch's profiler.",
     .options = options,
     .run = run,
 };

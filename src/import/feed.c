@@ -220,8 +220,10 @@ uint32_t sc_feed_process(struct sc_feed *f, uint64_t key, uint64_t pid)
     no_memory(f);
     return 0;
   }
-  if (process)
+  if (process) {
     process->pid = pid;
+    process->from_ns = UINT64_MAX;
+  }
   return number - 1;
 }
 
@@ -356,6 +358,19 @@ void sc_feed_work(struct sc_feed *f, const struct sc_feed_work *work)
   add(f, f->linked, &event);
 }
 
+void sc_feed_options(struct sc_feed *f, const struct sc_analysis_options *options)
+{
+  f->from = options ? options->from : NULL;
+}
+
+static void look_for_from(struct sc_feed *f, const struct sc_feed_range *range)
+{
+  struct feed_process *process = &f->processes[f->threads[range->thread].process];
+  const struct sc_intern_entry *name = sc_intern_get(&f->strings, range->name);
+  if (range->start_ns < process->from_ns && name && sc_match(f->from, name->bytes))
+    process->from_ns = range->start_ns;
+}
+
 void sc_feed_range(struct sc_feed *f, const struct sc_feed_range *range)
 {
   if (sc_feed_failed(f) || range->thread >= f->thread_count)
@@ -367,6 +382,8 @@ void sc_feed_range(struct sc_feed *f, const struct sc_feed_range *range)
                         .what = range->name,
                         .extra = range->domain,
                         .kind = range->spanning ? EVENT_SPAN : EVENT_RANGE};
+  if (f->from)
+    look_for_from(f, range);
   ++f->totals.ranges;
   add(f, f->events, &event);
 }

@@ -21,6 +21,8 @@
 struct sc_feed;
 struct sc_feed *sc_feed_new(void) SC_NODISCARD; /* NULL: out of memory */
 void sc_feed_free(struct sc_feed *feed);        /* accepts NULL */
+/* Before the first range: options.from is looked for as ranges come in. The pattern must outlive the feed. NULL: none. */
+void sc_feed_options(struct sc_feed *feed, const struct sc_analysis_options *options);
 bool sc_feed_failed(const struct sc_feed *feed);
 
 /* ---- names: ids from 1, 0 for NULL. Texts are copied, cut at 16 KiB, equal ones have one id ------------------- */

@@ -59,6 +59,7 @@ struct feed_api {
 struct feed_process {
   uint64_t pid;
   char *facts[SC_FEED_FACTS];
+  uint64_t from_ns; /* when the warm-up ended; UINT64_MAX: no such range */
   bool frees_known; /* the trace says which frees were of real memory */
   struct feed_context {
     uint32_t context;
@@ -80,6 +81,7 @@ struct feed_stack { /* the key of a stack in `stacks`: this, then its frames */
 
 struct sc_feed {
   struct sc_error failure; /* status SC_OK: none */
+  const char *from; /* pattern of the range that ends the warm-up, or NULL */
   struct sc_intern strings, apis, process_keys, thread_keys, frames, stacks;
   uint64_t other_names, other_stacks;
   struct feed_api *api; /* by id - 1 */

@@ -427,6 +427,8 @@ static enum sc_status begin_process(struct replay *r, uint32_t process, struct s
   if (!r->analysis || !define_apis(r))
     return no_memory(err);
   sc_analysis_stacks(r->analysis, &source, r->feed);
+  if (r->feed->from)
+    sc_analysis_from(r->analysis, r->feed->processes[process].from_ns);
   return drains_load(r->drains, process, err);
 }
 

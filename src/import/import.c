@@ -100,8 +100,8 @@ static enum sc_status refuse_report(const char *path, struct sc_error *err)
                       path, stem, path, path);
 }
 
-enum sc_status sc_import_read(const char *path, enum sc_import_kind kind, const struct sc_analysis_options *options,
-                              struct sc_findings *findings, struct sc_error *err)
+static enum sc_status read_kind(const char *path, enum sc_import_kind kind, const struct sc_analysis_options *options,
+                                struct sc_findings *findings, struct sc_error *err)
 {
   switch (kind) {
   case SC_IMPORT_NSYS_SQLITE: return sc_import_nsys(path, options, findings, err);
@@ -110,4 +110,14 @@ enum sc_status sc_import_read(const char *path, enum sc_import_kind kind, const 
   case SC_IMPORT_NONE: break;
   }
   return sc_error_set(err, SC_ERR_FORMAT, "'%s' is no trace of a kind that can be read", path);
+}
+
+enum sc_status sc_import_read(const char *path, enum sc_import_kind kind, const struct sc_analysis_options *options,
+                              struct sc_findings *findings, struct sc_error *err)
+{
+  enum sc_status status = read_kind(path, kind, options, findings, err);
+  if (status == SC_OK && options && options->capture_range &&
+      !sc_findings_warn(findings, "%s: --capture-range is for our own traces: all of this one was counted.", path))
+    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  return status;
 }

@@ -830,6 +830,8 @@ enum sc_status sc_kineto_read(sc_json_read *read, void *context, const char *pat
   r->name = slash && slash[1] ? slash + 1 : path;
   r->json = sc_json_new(read, context);
   r->feed = sc_feed_new();
+  if (r->feed)
+    sc_feed_options(r->feed, options);
   if (!r->json || !r->feed) {
     sc_error_set(err, SC_ERR_NOMEM, "out of memory while '%s' was read", path);
     goto cleanup;

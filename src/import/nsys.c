@@ -819,6 +819,8 @@ enum sc_status sc_import_nsys(const char *path, const struct sc_analysis_options
 {
   struct nsys n = {.findings = findings, .feed = sc_feed_new()};
   enum sc_status status = n.feed ? nsys_open(path, &n.db, err) : no_memory(err);
+  if (n.feed)
+    sc_feed_options(n.feed, options);
   if (status == SC_OK)
     status = read_all(&n, err);
   if (status == SC_OK)

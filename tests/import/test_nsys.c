@@ -293,6 +293,33 @@ TEST(push_pop_ranges_nest_by_their_times)
   nsys_end(&f);
 }
 
+/* The second thread comes later in the file, and holds what ends the warm-up of both. */
+TEST(the_range_that_ends_the_warm_up_is_looked_for_on_all_threads)
+{
+  BEGIN(f);
+  const struct sc_analysis_options options = {.from = "measured"};
+  int64_t first = f.now;
+  SYNC(&f, 7);
+  range(&f, first, f.now, 159, "synccount.step");
+  int64_t second = f.now;
+  ++f.thread;
+  range(&f, second + 1, second + 100, 159, "measured");
+  --f.thread;
+  SYNC(&f, 7);
+  SYNC(&f, 7);
+  range(&f, second + 200, f.now, 159, "synccount.step");
+  struct sc_findings *findings = sc_findings_new();
+  struct sc_error error = {0};
+  ++f.thread;
+  SYNC(&f, 7);
+  assert_int_equal(sc_import_nsys(f.path, &options, findings, &error), SC_OK);
+  assert_int_equal(findings->processes[0].steps, 2);
+  assert_int_equal(findings->processes[0].warmup, 1);
+  assert_float_equal(findings->processes[0].step_median, 2, 0);
+  sc_findings_free(findings);
+  nsys_end(&f);
+}
+
 TEST(a_start_end_range_counts_for_the_thread_that_started_it)
 {
   BEGIN(f);
@@ -780,6 +807,7 @@ int main(void)
       cmocka_unit_test(a_driver_call_inside_a_runtime_call_belongs_to_it),
       cmocka_unit_test(frees_are_judged_where_memory_use_was_recorded),
       cmocka_unit_test(push_pop_ranges_nest_by_their_times),
+      cmocka_unit_test(the_range_that_ends_the_warm_up_is_looked_for_on_all_threads),
       cmocka_unit_test(a_start_end_range_counts_for_the_thread_that_started_it),
       cmocka_unit_test(a_range_without_an_end_is_unfinished),
       cmocka_unit_test(domains_and_registered_names_are_looked_up),
