@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py python|native|unknown: runs a program under the tracer on the simulated device, and compares the sites of its report
+"""run.py python|native|unknown|many: runs a program under the tracer on the simulated device, and compares the sites of its report
 with what the program's own source says. Python of every version that is found: this one, pyenv's, and those that
 SC_PYTHONS names, with colons between."""
 import glob
@@ -125,6 +125,23 @@ def check_options(folder):
         check(f"{value}: sites without stacks", [(s["count"], s["native"]) for s in process["sites"]], [(18, [])])
 
 
+def check_many(folder):
+    """Threads that find and define the same stacks at the same time, while files come and go below others."""
+    threads, paths, calls = 8, 256, 20
+    plugins = [build + "/tests/stacks/plugin_%s.so" % letter for letter in "ab"]
+    program = [f"{build}/tests/stacks/stacks_many", str(threads), str(paths), str(calls)]
+    _, process = trace(program + plugins, folder)
+    total, of_plugins = threads * paths * calls, 2 * paths // 8
+    check("many: syncs", process["syncs"]["total"], total + of_plugins)
+    check("many: stacks taken", process["stacks"]["taken"], total + of_plugins)
+    check("many: syncs of sites", sum(site["count"] for site in process["sites"]), total + of_plugins)
+    if process["stacks"]["missing"]:
+        return  # a busy machine: walks took longer than they may
+    # With frame pointers or not: two functions a step, the innermost and the turns that led to it.
+    deep = [site["count"] for site in process["sites"] if len(site["native"]) > 12]
+    check("many: a site for each path", (len(deep), set(deep)), (paths, {threads * calls}))
+
+
 def check_unknown(folder):
     """Interpreters that are not known, and some that are not what they say: counts, no Python lines, and a word why."""
     cases = [("3.8.20", 0, "3.8.20"), ("3.16.0", 0, "3.16.0"), ("3.13.2", 1, "3.13.2 (free-threaded)"),
@@ -145,6 +162,8 @@ def main():
             for number, python in enumerate(all_pythons()):
                 os.mkdir(f"{folder}/{number}")
                 check_python(python, f"{folder}/{number}")
+        elif sys.argv[1] == "many":
+            check_many(folder)
         elif sys.argv[1] == "unknown":
             check_unknown(folder)
         else:
