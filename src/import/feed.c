@@ -89,6 +89,7 @@ struct sc_feed *sc_feed_new(void)
   f->linked = sc_sorter_new(&link_order, SORT_MEMORY);
   f->events = sc_sorter_new(&thread_order, SORT_MEMORY);
   f->works = sc_sorter_new(&submission_order, WORK_MEMORY);
+  f->first_ns = UINT64_MAX;
   f->natives = sc_calloc_array(SC_STACK_NATIVE_MAX, sizeof *f->natives);
   if (f->linked && f->events && f->works && f->natives)
     return f;
@@ -275,8 +276,16 @@ void sc_feed_fact(struct sc_feed *f, uint32_t process, enum sc_feed_fact fact, c
 
 /* ---- events ------------------------------------------------------------------------------------------ */
 
+void sc_feed_clock(struct sc_feed *f, uint64_t zero_ns, uint64_t real_ns)
+{
+  f->zero_ns = zero_ns;
+  f->real_ns = real_ns;
+}
+
 static void add(struct sc_feed *f, struct sc_sorter *sorter, struct event *event)
 {
+  if (event->start_ns < f->first_ns)
+    f->first_ns = event->start_ns;
   event->order = f->order++;
   if (event->end_ns < event->start_ns)
     event->end_ns = event->start_ns;

@@ -25,6 +25,11 @@ void sc_feed_free(struct sc_feed *feed);        /* accepts NULL */
 void sc_feed_options(struct sc_feed *feed, const struct sc_analysis_options *options);
 bool sc_feed_failed(const struct sc_feed *feed);
 
+/* Where the trace's own clock has its zero, for one that an importer has moved so that no time is negative; real_ns: the
+ * time of day there, 0 if the trace does not say. Findings are on the trace's own clock again (or, where it would be
+ * negative, on one that begins with the trace). */
+void sc_feed_clock(struct sc_feed *feed, uint64_t zero_ns, uint64_t real_ns);
+
 /* ---- names: ids from 1, 0 for NULL. Texts are copied, cut at 16 KiB, equal ones have one id ------------------- */
 uint32_t sc_feed_string(struct sc_feed *feed, const char *text, size_t length);
 /* A call's name, with or without its suffixes. 0: the call does not matter (sc_feed_call then ignores it). */

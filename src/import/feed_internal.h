@@ -94,6 +94,8 @@ struct sc_feed {
   struct sc_sorter *events; /* what is replayed */
   struct sc_sorter *works;  /* device work by process, device and time of submission */
   uint32_t order;
+  uint64_t first_ns;          /* the earliest start; UINT64_MAX: none yet */
+  uint64_t zero_ns, real_ns;  /* of sc_feed_clock */
   struct sc_feed_totals totals;
   struct sc_stack_address *natives; /* scratch of the stack that was looked up last */
 };

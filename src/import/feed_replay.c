@@ -29,6 +29,7 @@ struct replay {
   struct sc_findings *findings;
   struct drains *drains;
   const char *path;
+  uint64_t base_ns; /* what is taken off every time: findings are on the trace's own clock */
 
   /* one process */
   struct sc_analysis *analysis; /* NULL: none is open */
@@ -115,7 +116,7 @@ static void range_record(struct replay *r, enum sc_record_kind kind, uint64_t ti
                          uint32_t name)
 {
   struct sc_record_range record = {.head = {.kind = (uint16_t)kind, .units = 1},
-                                   .time_ns = time_ns,
+                                   .time_ns = time_ns - r->base_ns,
                                    .handle = range->handle,
                                    .name = name,
                                    .domain = range->domain};
@@ -277,7 +278,7 @@ static void settle_stream(struct replay *r, enum sc_op op, struct sc_record_call
 {
   if (op != SC_OP_COPY && op != SC_OP_COPY_ASYNC && op != SC_OP_SYNC_STREAM)
     return;
-  end_frames(r, &r->operators, call->start_ns);
+  end_frames(r, &r->operators, call->start_ns + r->base_ns);
   uint64_t operator = r->operators.count ? r->operators.list[r->operators.count - 1].serial : 0;
   if (op != SC_OP_SYNC_STREAM) {
     if (call->stream) {
@@ -320,7 +321,7 @@ static void take_call(struct replay *r, const struct event *event)
   if ((api->op == SC_OP_LAUNCH || api->op == SC_OP_GRAPH_LAUNCH) && (flags & SC_CALL_CAPTURED))
     return;
   struct sc_record_call record = {.head = {.kind = SC_RECORD_CALL, .units = 1},
-                                  .start_ns = event->start_ns,
+                                  .start_ns = event->start_ns - r->base_ns,
                                   .duration_ns = event->end_ns - event->start_ns,
                                   .stream = event->link,
                                   .bytes = event->bytes,
@@ -374,6 +375,8 @@ static bool take_fact(char **out, const char *fact)
 static bool describe(const struct replay *r, const struct feed_process *from, struct sc_process *process)
 {
   process->pid = from->pid;
+  if (r->feed->real_ns)
+    process->clock_offset_ns = (int64_t)(r->feed->real_ns + r->base_ns - r->feed->zero_ns);
   process->ended_cleanly = true; /* a trace that was exported is whole */
   process->trace_path = sc_strdup(r->path);
   return process->trace_path && take_fact(&process->command, from->facts[SC_FEED_COMMAND]) &&
@@ -419,6 +422,7 @@ static bool define_apis(struct replay *r)
 
 static enum sc_status begin_process(struct replay *r, uint32_t process, struct sc_error *err)
 {
+  uint64_t from_ns = r->feed->processes[process].from_ns;
   r->process = process;
   r->has_calls = false;
   r->handles = 0;
@@ -428,7 +432,7 @@ static enum sc_status begin_process(struct replay *r, uint32_t process, struct s
     return no_memory(err);
   sc_analysis_stacks(r->analysis, &source, r->feed);
   if (r->feed->from)
-    sc_analysis_from(r->analysis, r->feed->processes[process].from_ns);
+    sc_analysis_from(r->analysis, from_ns == UINT64_MAX ? from_ns : from_ns - r->base_ns);
   return drains_load(r->drains, process, err);
 }
 
@@ -498,6 +502,7 @@ enum sc_status feed_replay(struct sc_feed *feed, const char *path, const struct 
   if (!r)
     return no_memory(err);
   *r = (struct replay){.feed = feed, .options = options, .findings = findings, .path = path};
+  r->base_ns = feed->first_ns <= feed->zero_ns ? feed->first_ns - 1 : feed->zero_ns;
   r->drains = drains_new(feed->works);
   r->strings = sc_calloc_array(feed->strings.count / 8 + 1, 1);
   if (!r->drains || !r->strings) {

@@ -703,12 +703,31 @@ static bool set_once(struct sc_findings *findings, const char *group, const char
   return !value || sc_findings_field(findings, group, key) || sc_findings_text(findings, group, key, value, NULL);
 }
 
+/* The time of day at the session's start. */
+static enum sc_status read_clock(struct nsys *n, struct sc_error *err)
+{
+  static const struct nsys_table table = {"TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, 0};
+  struct nsys_rows rows;
+  bool more = false;
+  int64_t real = 0;
+  enum sc_status status = nsys_rows_open(&n->db, &table, NULL, &rows, err);
+  if (status == SC_OK)
+    status = nsys_rows_next(&rows, &more, err);
+  if (more && !nsys_integer(&rows, 0, &real))
+    real = 0;
+  nsys_rows_close(&rows);
+  sc_feed_clock(n->feed, (uint64_t)TIME_BIAS, real > 0 ? (uint64_t)real : 0);
+  return status;
+}
+
 static enum sc_status describe(struct nsys *n, struct sc_error *err)
 {
   static const struct nsys_table gpus = {"TARGET_INFO_GPU", {"name"}, 0};
   static const struct nsys_table system = {"TARGET_INFO_SYSTEM_ENV", {"value", "name"}, 0};
   char *gpu = NULL, *host = NULL, *driver = NULL;
-  enum sc_status status = name_threads(n, err);
+  enum sc_status status = read_clock(n, err);
+  if (status == SC_OK)
+    status = name_threads(n, err);
   if (status == SC_OK)
     status = name_processes(n, err);
   if (status == SC_OK)

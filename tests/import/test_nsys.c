@@ -512,6 +512,41 @@ TEST(one_process_has_the_command_that_was_profiled)
   nsys_end(&f);
 }
 
+/* When the first sync was, in the findings. */
+static uint64_t first_start(struct nsys_file *f, int64_t *offset)
+{
+  const struct sc_analysis_options options = {.events = true};
+  struct sc_findings *findings = sc_findings_new();
+  struct sc_error error = {0};
+  struct sc_event event = {0};
+  if (sc_import_nsys(f->path, &options, findings, &error) != SC_OK)
+    fail_msg("%s", error.message);
+  *offset = findings->processes[0].clock_offset_ns;
+  assert_true(sc_process_events_rewind(&findings->processes[0]));
+  assert_true(sc_process_events_next(&findings->processes[0], &event));
+  assert_int_equal(event.kind, SC_EVENT_SYNC);
+  sc_findings_free(findings);
+  return event.start_ns;
+}
+
+TEST(times_are_those_of_the_session_and_the_day_is_known)
+{
+  BEGIN(f);
+  int64_t offset;
+  SYNC(&f, 7); /* from 2000 */
+  assert_int_equal(first_start(&f, &offset), 2000);
+  assert_int_equal(offset, 0);
+  nsys_sql(&f, "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER)");
+  nsys_sql(&f, "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1779782330000000000)");
+  assert_int_equal(first_start(&f, &offset), 2000);
+  assert_true(offset == 1779782330000000000);
+  /* what lies before the session's start makes the clock begin there */
+  nsys_sql(&f, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (-5000,-4000,0,1,7,0,%lld)", (long long)NSYS_GLOBAL);
+  assert_int_equal(first_start(&f, &offset), 7001);
+  assert_true(offset == 1779782330000000000 - 5001);
+  nsys_end(&f);
+}
+
 /* ---- what is missing ------------------------------------------------------------------------------------------------ */
 
 TEST(missing_tables_are_said_to_be_not_recorded)
@@ -819,6 +854,7 @@ int main(void)
       cmocka_unit_test(the_device_of_a_synchronise_is_that_of_its_contexts_work),
       cmocka_unit_test(processes_are_told_apart_and_named),
       cmocka_unit_test(one_process_has_the_command_that_was_profiled),
+      cmocka_unit_test(times_are_those_of_the_session_and_the_day_is_known),
       cmocka_unit_test(missing_tables_are_said_to_be_not_recorded),
       cmocka_unit_test(an_export_without_cuda_calls_is_unmeasured_and_not_zero),
       cmocka_unit_test(enumerations_that_are_missing_have_their_usual_numbers),
