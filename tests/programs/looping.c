@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * looping THREADS [early]: threads that make read-backs at full speed until they are told to end, each on a stream of its
  * own, and that know what they did. Commands on standard input, an answer each on standard output:
- *   mark N   every thread makes N read-backs inside a range "marked" while the loop goes on: "marked N"
+ *   mark N   every thread makes N read-backs inside a range "marked", and in it "registered" of domain "looping", while the
+ *            loop goes on: "marked N"
  *   turns    "turns TOTAL LONGEST-NS": read-backs so far, and the longest that one took since the last such question
  *   hold     the threads stop after their read-back: "held TOTAL"
  *   go       they go on: "going"
@@ -42,7 +43,9 @@ struct worker {
 static struct worker workers[THREADS_MAX];
 static int worker_count;
 static atomic_uint holding, ending, mark_number, marks_done;
-static atomic_int mark_turns, failures;
+static atomic_int mark_turns;
+static nvtxDomainHandle_t domain; /* made once, as libraries do, and used for ever */
+static nvtxStringHandle_t registered;
 
 static unsigned long long now_ns(void) {
   struct timespec now;
@@ -79,9 +82,15 @@ static bool answer_mark(struct worker *worker, unsigned char value) {
   if (number == worker->marked)
     return true;
   worker->marked = number;
+  nvtxEventAttributes_t event = { .version = NVTX_VERSION,
+                                  .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                  .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
+                                  .message.registered = registered };
   nvtxRangePushA("marked");
+  nvtxDomainRangePushEx(domain, &event);
   for (int i = atomic_load(&mark_turns); i > 0 && ok; i--)
     ok = timed_turn(worker, value);
+  nvtxDomainRangePop(domain);
   nvtxRangePop();
   atomic_fetch_add(&marks_done, 1);
   return ok;
@@ -104,7 +113,6 @@ static void *loop(void *argument) {
   }
   nvtxRangePop();
   if (!ok) {
-    atomic_fetch_add(&failures, 1);
     fprintf(stderr, "looping: a read-back went wrong\n");
     _Exit(4);
   }
@@ -224,6 +232,8 @@ int main(int argc, char **argv) {
   }
   if (argc > 2 && strcmp(argv[2], "early") == 0)
     nvtxRangePushA("early");
+  domain = nvtxDomainCreateA("looping");
+  registered = nvtxDomainRegisterStringA(domain, "registered");
   if (!items_begin(&items))
     return 3;
   for (int i = 0; i < worker_count; i++)
