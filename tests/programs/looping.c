@@ -7,7 +7,7 @@
  *   hold     the threads stop after their read-back: "held TOTAL"
  *   go       they go on: "going"
  *   work N   N read-backs by the main thread, inside a range "work": "worked N"
- *   fork     a child that makes no CUDA call and lives until its standard input closes: "child PID"
+ *   fork     a child that makes no CUDA call and lives half a second longer than we do: "child PID"
  *   exec     likewise, but it executes "sleep 60": "child PID"
  *   close    closes every descriptor above 2, as daemons do: "closed"
  *   load LIBRARY   loads it and calls its InitializeInjection, as a debugger would: "loaded"
@@ -155,16 +155,22 @@ static void tell_turns(void) {
 }
 
 static void make_child(bool execute) {
+  int ends[2]; /* the writing one goes with us */
   fflush(stdout);
+  if (pipe(ends) != 0)
+    exit(3);
   pid_t child = fork();
   if (child == 0) {
     char byte;
     if (execute)
       execlp("sleep", "sleep", "60", (char *)NULL);
-    while (read(STDIN_FILENO, &byte, 1) > 0) /* it ends with our input */
+    close(ends[1]);
+    while (read(ends[0], &byte, 1) > 0)
       continue;
+    nanosleep(&(struct timespec){ .tv_nsec = 500 * 1000 * 1000 }, NULL);
     exit(0);
   }
+  close(ends[0]);
   printf("child %ld\n", (long)child);
 }
 
