@@ -22,7 +22,8 @@
 #include "cli/target.h"
 
 #define SECONDS_MAX 1e6
-#define SOCKET_MS 10000 /* what a tracer that was just loaded may take to make its socket */
+#define LOADED_MS 10000 /* what a tracer that was just loaded may take to make its socket */
+#define STARTED_MS 1000 /* what one may take in a process that is just starting CUDA */
 
 static const struct cli_option options[] = {
     {CLI_SECONDS, 0, "seconds", "N", "count for N seconds (default: until Ctrl-C, SIGTERM or the\nprogram's end)"},
@@ -74,14 +75,21 @@ static bool attach_option(void *context, enum cli_option_id id, const char *argu
 
 /* ---- getting in -------------------------------------------------------------------------------- */
 
-static enum sc_status wait_for_socket(struct attach *attach, struct sc_error *err)
+static bool connect_within(struct attach *attach, int ms)
 {
   const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-  for (int waited = 0; waited < SOCKET_MS; waited += 20) {
-    if (target_connect(&attach->target, &attach->connection))
-      return SC_OK;
+  for (int waited = 0; !target_connect(&attach->target, &attach->connection); waited += 20) {
+    if (waited >= ms)
+      return false;
     nanosleep(&pause, NULL);
   }
+  return true;
+}
+
+static enum sc_status wait_for_socket(struct attach *attach, struct sc_error *err)
+{
+  if (connect_within(attach, LOADED_MS))
+    return SC_OK;
   return sc_error_set(err, SC_ERR_MEASURE,
                       "the library was loaded into process %ld (%s) and makes no socket: can that user make a folder "
                       "in its XDG_RUNTIME_DIR, TMPDIR or /tmp, and is the process not stopped?",
@@ -103,14 +111,15 @@ static enum sc_status put_library_in(struct attach *attach, const char *library,
 
 static enum sc_status get_in(struct attach *attach, struct sc_error *err)
 {
-  if (target_connect(&attach->target, &attach->connection))
+  const struct target *target = &attach->target;
+  if (connect_within(attach, target->has_library && target->will_sleep && target->has_cuda ? STARTED_MS : 0))
     return SC_OK;
   char *library = realpath(attach->place.tracer, NULL);
   if (!library)
     return sc_error_set(err, SC_ERR_SYSTEM, "cannot use the tracer %s: %s", attach->place.tracer, strerror(errno));
-  enum sc_status status = attach->inject && !attach->target.has_library
+  enum sc_status status = attach->inject && !target->has_library
                               ? put_library_in(attach, library, err)
-                              : target_explain(&attach->target, library, err);
+                              : target_explain(target, library, err);
   free(library);
   return status;
 }

@@ -340,6 +340,7 @@ static void test_loading_twice_changes_nothing(void **state) {
   struct command command;
   (void)state;
   program_start_dormant(&program, NULL);
+  (void)program_ask(&program, "mark 1"); /* the simulated device has all its threads by then */
   int threads = count_threads(program.pid);
   assert_string_equal(program_ask(&program, "load " TRACER_FILE), "loaded");
   assert_string_equal(program_ask(&program, "load " TRACER_FILE), "loaded");
