@@ -107,6 +107,7 @@ static enum sc_status refuse_used(const char *path, const char *of_job, const st
       job && job->ranked && !job->id
           ? ". Ranks of one job can share it once SYNCCOUNT_JOB names the job, the same for all of them"
           : "";
+  const char *foreign = NULL;
   char **names;
   size_t count;
   enum sc_status status = folder_names(path, "*", &names, &count, err);
@@ -127,7 +128,14 @@ static enum sc_status refuse_used(const char *path, const char *of_job, const st
                             "--keep-traces: '%s' already holds traces of another job (%s, this one is %s): give a new "
                             "folder",
                             path, name, of_job);
+    else if (!foreign && name[0] != '.' && !(of_job && is_job_part(name)))
+      foreign = name;
   }
+  if (status == SC_OK && foreign) /* somebody's folder, be it /etc or a home */
+    status = sc_error_set(err, SC_ERR_USAGE,
+                          "--keep-traces: '%s' holds other files (%s): give a new folder, such as %s/traces, or an empty "
+                          "one",
+                          path, foreign, strcmp(path, "/") == 0 ? "" : path);
   folder_free_names(names, count);
   return status;
 }

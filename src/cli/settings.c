@@ -179,6 +179,12 @@ static bool assumed(struct settings *settings, const char *text, struct sc_error
       return false;
     }
     *slot = us;
+    for (size_t i = 0; i + 1 < count; ++i) { /* the same one twice would be the same rows twice */
+      if (list[i] == us) {
+        --count;
+        break;
+      }
+    }
     at += length;
     if (!*at)
       break;

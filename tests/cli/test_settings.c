@@ -182,6 +182,9 @@ static void a_later_option_replaces_an_earlier_one(void **state)
   assert_string_equal(settings.variants[0], "sorted");
   assert_int_equal(settings.assumed_count, 2);
   assert_true(settings.assumed_us[0] == 26 && fabs(settings.assumed_us[1] - 116) < 1e-9);
+  set(CLI_ASSUME_ROUND_TRIP, "26us,116us,0.026ms,26us"); /* each once, in the order given */
+  assert_int_equal(settings.assumed_count, 2);
+  assert_true(settings.assumed_us[0] == 26 && settings.assumed_us[1] == 116);
 }
 
 static void devices_are_parsed(void **state)
