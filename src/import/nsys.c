@@ -27,7 +27,7 @@ struct nsys {
   struct nsys_strings strings;
   struct sc_feed *feed;
   struct sc_findings *findings;
-  struct nsys_map memory_kinds, copy_kinds, sync_types, event_types, memory_operations; /* by the trace's numbers */
+  struct nsys_map memory_kinds, copy_kinds, event_types, memory_operations; /* by the trace's numbers */
   struct nsys_map name_index; /* StringIds id -> names */
   struct name *names;
   size_t name_count, name_cap;
@@ -70,7 +70,6 @@ struct meaning {
   int64_t number; /* where the export has no table of names */
 };
 
-enum { SYNC_OTHER, SYNC_STREAM_WAIT_EVENT };
 enum { COPY_NOT_OF_A_CALL = 255 }; /* the driver moved managed memory */
 enum { RANGE_PUSH_POP = 1, RANGE_START_END, DOMAIN_CREATE };
 enum { MEMORY_ALLOCATED, MEMORY_FREED };
@@ -88,7 +87,6 @@ static const struct meaning copy_kinds[] = {
     {"DTOA", SC_DIRECTION_D2D, 7},        {"DTOD", SC_DIRECTION_D2D, 8},        {"HTOH", SC_DIRECTION_H2H, 9},
     {"PTOP", SC_DIRECTION_D2D, 10},
 };
-static const struct meaning sync_types[] = {{"STREAM_WAIT_EVENT", SYNC_STREAM_WAIT_EVENT, 2}};
 static const struct meaning event_types[] = {
     {"NvtxPushPopRange", RANGE_PUSH_POP, 59},    {"NvtxStartEndRange", RANGE_START_END, 60},
     {"NvtxtPushPopRange", RANGE_PUSH_POP, 70},   {"NvtxtStartEndRange", RANGE_START_END, 71},
@@ -135,7 +133,6 @@ static enum sc_status load_enums(struct nsys *n, struct sc_error *err)
   enum sc_status status = SC_OK;
   LOAD("ENUM_CUDA_MEM_KIND", memory_kinds);
   LOAD("ENUM_CUDA_MEMCPY_OPER", copy_kinds);
-  LOAD("ENUM_CUPTI_SYNC_TYPE", sync_types);
   LOAD("ENUM_NSYS_EVENT_TYPE", event_types);
   LOAD("ENUM_CUDA_DEV_MEM_EVENT_OPER", memory_operations);
   return status;
@@ -376,7 +373,6 @@ enum { WORK_START, WORK_CORRELATION, WORK_END, WORK_DEVICE, WORK_CONTEXT, WORK_S
 
 enum { COPY_KIND = WORK_OWN, COPY_BYTES, COPY_SRC, COPY_DST };
 enum { SET_BYTES = WORK_OWN, SET_KIND };
-enum { SYNC_TYPE = WORK_OWN };
 enum { MEMORY_OPERATION = WORK_OWN, MEMORY_KIND, MEMORY_POOL, MEMORY_IMPORTED };
 
 static bool add_copy(struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
@@ -409,12 +405,6 @@ static bool add_memset(struct nsys *n, const struct nsys_rows *rows, struct sc_f
   return true;
 }
 
-static bool add_sync(struct nsys *n, const struct nsys_rows *rows, struct sc_feed_work *work)
-{
-  (void)work;
-  return meaning_of(rows, SYNC_TYPE, &n->sync_types, SYNC_OTHER) != SYNC_STREAM_WAIT_EVENT;
-}
-
 static bool has_address(const struct nsys_rows *rows, int column)
 {
   int64_t address;
@@ -442,7 +432,9 @@ static const struct work_table {
      SC_FEED_COPY,
      add_copy},
     {{"CUPTI_ACTIVITY_KIND_MEMSET", {WORK_COLUMNS, "bytes", "memKind"}, 3}, SC_FEED_MEMSET, add_memset},
-    {{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {WORK_COLUMNS, "syncType"}, 1}, SC_FEED_SYNC, add_sync},
+    /* Its syncType is not looked at: Nsight Systems 2025.3 writes stream synchronises as 2, which its own table of names
+     * calls a stream wait. What waits is known by the call's name; this tells the stream. */
+    {{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {WORK_COLUMNS}, 1}, SC_FEED_SYNC, NULL},
     {{"CUDA_GPU_MEMORY_USAGE_EVENTS",
       {WORK_COLUMNS, "memoryOperationType", "memKind", "localMemoryPoolAddress", "importedMemoryPoolAddress"},
       1},
@@ -849,7 +841,7 @@ enum sc_status sc_import_nsys(const char *path, const struct sc_analysis_options
   nsys_strings_close(&n.strings);
   nsys_close(&n.db);
   sc_feed_free(n.feed);
-  struct nsys_map *maps[] = {&n.memory_kinds, &n.copy_kinds, &n.sync_types, &n.event_types, &n.memory_operations,
+  struct nsys_map *maps[] = {&n.memory_kinds, &n.copy_kinds, &n.event_types, &n.memory_operations,
                              &n.name_index,   &n.texts,      &n.threads,    &n.processes,   &n.with_calls,
                              &n.domains,      &n.chains};
   for (size_t i = 0; i < SC_COUNTOF(maps); ++i)

@@ -14,11 +14,11 @@ def main():
         expected = json.loads([line for line in file if line.startswith("{")][-1])
     found, occurrences, uncertain = {}, {}, 0
     for process in report["processes"]:
-        uncertain += process["syncs"]["uncertain"]
         for one in process["ranges"]:
             last = one["path"].rsplit("/", 1)[-1]
             if last in expected:
                 found[last] = found.get(last, 0) + one["syncs"]["total"]
+                uncertain += one["uncertain"]
                 occurrences[last] = occurrences.get(last, 0) + one["occurrences"]
     failed = False
     for key, syncs in expected.items():
