@@ -26,7 +26,8 @@ class Report:
     def __init__(self, path):
         report = load(path)
         self.warnings = report["warnings"]
-        (self.process,) = report["processes"]
+        # Inductor compiles in processes of its own, which start CUDA as well.
+        (self.process,) = [p for p in report["processes"] if "compile_worker" not in (p.get("command") or "")]
         self.ranges = self.process["ranges"]
 
     def total(self, name, below=""):
