@@ -140,6 +140,12 @@ struct discard_batch {
   unsigned long long flags;
   void *stream;
 };
+struct ctx_create_v4 { /* 13.0's headers are the first that have it */
+  CUcontext *pctx;
+  void *params;
+  unsigned flags;
+  CUdevice dev;
+};
 struct pool_by_location {
   void *memPool;
   void *location;
@@ -163,6 +169,8 @@ SAME(prefetch_batch, cudaMemPrefetchBatchAsync_v13000, stream);
 SAME(prefetch_batch, cudaMemDiscardAndPrefetchBatchAsync_v13000, stream);
 SAME(discard_batch, cudaMemDiscardBatchAsync_v13000, stream);
 SAME(pool_by_location, cudaMemGetDefaultMemPool_v13000, location);
+SAME(ctx_create_v4, cuCtxCreate_v4, flags);
+SAME(ctx_create_v4, cuCtxCreate_v4, dev);
 #else
 #define SAME(mine, theirs, member)                                                                                     \
   _Static_assert(offsetof(struct mine, member) == offsetof(theirs##_params, member), #theirs)
@@ -573,6 +581,11 @@ static const struct sc_layout layouts[] = {
      .kind = IN(cuDevicePrimaryCtxSetFlags, flags)),
   DR(cuDevicePrimaryCtxSetFlags_v2, .role = SC_ROLE_DEVICE_FLAGS, .object = IN(cuDevicePrimaryCtxSetFlags_v2, dev),
      .kind = IN(cuDevicePrimaryCtxSetFlags_v2, flags)),
+  DR(cuCtxCreate_v2, .role = SC_ROLE_DEVICE_FLAGS, .object = IN(cuCtxCreate_v2, dev), .kind = IN(cuCtxCreate_v2, flags)),
+  DR(cuCtxCreate_v3, .role = SC_ROLE_DEVICE_FLAGS, .object = IN(cuCtxCreate_v3, dev), .kind = IN(cuCtxCreate_v3, flags)),
+  DR(cuCtxCreate_v4, .role = SC_ROLE_DEVICE_FLAGS, .object = AT(struct ctx_create_v4, dev),
+     .kind = AT(struct ctx_create_v4, flags)),
+  DR(cuCtxSetFlags, .role = SC_ROLE_DEVICE_FLAGS, .kind = IN(cuCtxSetFlags, flags)),
   /* driver: capture, events, streams, unloading */
   DR_CAPTURE_BEGIN(cuStreamBeginCapture), DR_CAPTURE_BEGIN(cuStreamBeginCapture_ptsz),
   DR_CAPTURE_BEGIN(cuStreamBeginCapture_v2), DR_CAPTURE_BEGIN(cuStreamBeginCapture_v2_ptsz),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * company_driver: a program on the driver API alone, as JAX and Triton are, that knows what it does. It makes 20
- * cuMemcpyDtoH, 7 read-backs of a copy to pinned memory and cuStreamSynchronize, 5 event and 3 context synchronises, 4
- * copies to pageable memory, 2 cuMemFree, 6 kernel launches and 9 graph launches with a stream synchronise behind each,
- * and prints the counts that its report must show as one line of JSON, for tests/gpu/expect_company.py. */
+ * company_driver [sleeping]: a program on the driver API alone, as JAX and Triton are, that knows what it does. It makes
+ * 20 cuMemcpyDtoH, 7 read-backs of a copy to pinned memory and cuStreamSynchronize, 5 event and 3 context synchronises,
+ * 4 copies to pageable memory, 2 cuMemFree, 6 kernel launches and 9 graph launches with a stream synchronise behind
+ * each, and prints the counts that its report must show as one line of JSON, for tests/gpu/expect_company.py.
+ *   sleeping  4 synchronises of a context made with CU_CTX_SCHED_BLOCKING_SYNC instead */
 #include "program.h"
 
 #include <stdio.h>
@@ -84,7 +85,21 @@ static bool frees(void) {
          OK(cuMemFree(victims[1]));
 }
 
-int main(void) {
+/* A context whose synchronises sleep: four of them. */
+static bool sleeping(void) {
+  CUdevice first = 0;
+  CUcontext context = NULL;
+  bool ok = OK(cuInit(0)) && OK(cuDeviceGet(&first, 0)) &&
+            OK(cuCtxCreate(&context, NULL, CU_CTX_SCHED_BLOCKING_SYNC, first));
+  for (int i = 0; ok && i < 4; i++)
+    ok = OK(cuCtxSynchronize());
+  printf("{\"processes\": [{\"total\": 4}], \"warnings\": [\"4 of the waits slept instead of spinning\"]}\n");
+  return ok;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 2 && strcmp(argv[1], "sleeping") == 0)
+    return sleeping() ? 0 : 1;
   if (!begin() || !copies() || !synchronises() || !graphs() || !frees())
     return 1;
   printf("{\"processes\": [{\"total\": 50, \"by_class\": {\"explicit\": 24, \"copy\": 20, \"pageable\": 4, "

@@ -13,6 +13,7 @@ for mode in calls threads exec graphs hidden sleeping; do
   knows $mode "$programs/company" $mode
 done
 knows driver "$programs/company_driver"
+knows driver-sleeping "$programs/company_driver" sleeping
 # the judge sees a count that is off
 sed 's/"total": 37/"total": 36/' calls.said >wrong.said
 python3 "$judge" --simulated wrong calls.json wrong.said >verdicts && fail "a wrong count passed"

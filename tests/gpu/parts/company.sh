@@ -79,6 +79,7 @@ run_part() {
     return
   fi
   knows driver 30 -- "$tests/company_driver"
+  knows driver-sleeping 30 -- "$tests/company_driver" sleeping
   for mode in calls threads exec graphs hidden sleeping; do
     knows "$mode" 30 -- "$tests/company" "$mode"
     knows "static-$mode" 30 -- "$tests/company_static" "$mode"
