@@ -429,13 +429,13 @@ for step in range(5):
 """
 
 
-def traced(folder, *arguments, options=("--torch-modules",)):
+def traced(folder, *arguments, options=("--torch-modules",), program=PROGRAM):
     environment = dict(os.environ, LD_LIBRARY_PATH=build + "/lib/simcuda", PYTHONPATH=here + "/fake",
                        CUDART=os.environ["SC_CUDART"], PYTHONDONTWRITEBYTECODE="1")
     report = folder + "/report.json"
     process = subprocess.run(
         [build + "/bin/synccount", "run", *options, "--format", "json", "-o", report, "--",
-         sys.executable, "-c", PROGRAM, *arguments],
+         sys.executable, "-c", program, *arguments],
         env=environment, capture_output=True, text=True, timeout=120)
     check("traced: status", (process.returncode, process.stderr), (0, ""))
     with open(report, encoding="utf-8") as file:
@@ -468,6 +468,13 @@ def case_the_tracer_takes_ranges_steps_and_backward():
     with tempfile.TemporaryDirectory() as folder:
         process, warnings = traced(folder, "optimize", options=())
         check("without the option", ({r["path"] for r in process["ranges"]}, process["steps"]), ({"backward"}, None))
+
+
+def case_a_program_whose_modules_are_not_seen_is_told():
+    program = "import ctypes, os; assert ctypes.CDLL(os.environ['CUDART']).cudaDeviceSynchronize() == 0"
+    with tempfile.TemporaryDirectory() as folder:
+        process, warnings = traced(folder, program=program)
+        check("told", (process["syncs"]["total"], sum("saw no call of a PyTorch module" in w for w in warnings)), (1, 1))
 
 
 def main():
