@@ -11,7 +11,7 @@ enum {
   WIDTH = 100,          /* where none is known */
   NARROW = 94,          /* below it a wait is not taken apart */
   FIGURES = 56,         /* columns in front of a site's text, and the gap behind it */
-  FIGURES_NARROW = 37,
+  FIGURES_ALONE = 37,   /* without the parts of a wait */
   SITE_LEAST = 30,      /* its text, on a very narrow terminal */
   FUNCTION_LEAST = 8,
   FIGURE_COLUMNS = 5
@@ -203,12 +203,12 @@ void sc_content_sites(struct sc_doc *doc, const struct sc_findings *f, const str
 
   if (!p->site_count)
     return;
-  if (width && width < NARROW) {
+  width = width && width < WIDTH ? width : WIDTH;
+  if (width < NARROW)
     sites.trip_us = NAN;
-    sites.columns = width < FIGURES_NARROW + SITE_LEAST ? SITE_LEAST : width - FIGURES_NARROW;
-  } else {
-    sites.columns = (width && width < WIDTH ? width : WIDTH) - FIGURES;
-  }
+  sites.columns = width - (isnan(sites.trip_us) ? FIGURES_ALONE : FIGURES);
+  if (width < FIGURES_ALONE + SITE_LEAST)
+    sites.columns = SITE_LEAST;
   sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
   sc_doc_table(doc, 0);
   sc_doc_column(doc, true, "syncs");

@@ -344,7 +344,7 @@ static void describe_free(const struct sc_thread *thread, const struct sc_watch 
  * captured. Rather one too many than one too few: what counts is for the analysis to say. */
 static bool wants_stack(const struct sc_watch *watch, const struct sc_arguments *arguments, int status) {
   bool refused = status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
-  if (!sc_stacks_wanted || (status != 0 && !refused) || (arguments->flags & SC_CALL_CAPTURED) != 0)
+  if (!sc_stacks_wanted || (status != 0 && !refused) || (status == 0 && (arguments->flags & SC_CALL_CAPTURED) != 0))
     return false;
   bool known = (arguments->flags & SC_CALL_NO_ARGUMENTS) == 0;
   switch ((enum sc_op)watch->op) {
