@@ -61,7 +61,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
   return hash ^ hash >> 32;
 }
 
-/* ---- tables: the caller compares ------------------------------------------------------------------ */
+/* ---- tables: the caller compares ------------------------------------------------------------- */
 
 typedef uint64_t hash_of(const struct tally_maker *m, uint32_t index);
 
@@ -100,7 +100,7 @@ static uint64_t ordinal_hash(const struct tally_maker *m, uint32_t index)
   return mix((uintptr_t)m->ordinals[index].node, (uintptr_t)m->ordinals[index].thread);
 }
 
-/* ---- a sync ----------------------------------------------------------------------------------------- */
+/* ---- a sync ---------------------------------------------------------------------------------- */
 
 static const struct sc_node *allowed_by(const struct sc_analysis_thread *t)
 {
@@ -240,7 +240,7 @@ void sc_tally_join(struct sc_analysis_thread *t, uint64_t wait_ns)
     t->log[t->log_count - 1].wait_ns += wait_ns;
 }
 
-/* ---- an occurrence ------------------------------------------------------------------------------------ */
+/* ---- an occurrence --------------------------------------------------------------------------- */
 
 static uint64_t uncertain_so_far(const struct sc_analysis_thread *t)
 {
@@ -370,7 +370,7 @@ void sc_tally_closed(struct sc_analysis_thread *t)
     t->log_count = 0;
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 struct tally_maker *sc_tally_new(void) { return calloc(1, sizeof(struct tally_maker)); }
 

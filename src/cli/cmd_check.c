@@ -80,7 +80,7 @@ struct check {
 
 static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
 
-/* ---- options -------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static bool take_format(struct check *check, const char *text, struct sc_error *err)
 {
@@ -170,7 +170,7 @@ static enum sc_status add_max_syncs(struct check *check, struct sc_error *err)
   return sc_gate_complete(e, err);
 }
 
-/* ---- what is looked at ------------------------------------------------------------------------------------------ */
+/* ---- what is looked at ----------------------------------------------------------------------- */
 
 static bool grid_given(const struct settings *s)
 {
@@ -252,8 +252,7 @@ static enum sc_status check_source(const struct check *check, struct sc_error *e
   return SC_OK;
 }
 
-/* ---- the instrumented layers ---------------------------------------------------------------------------------------
- */
+/* ---- the instrumented layers ----------------------------------------------------------------- */
 
 /* Only the variants that something is expected of are run. */
 static enum sc_status choose_variants(struct check *check, struct sc_error *err)
@@ -311,8 +310,7 @@ static enum sc_status measure_layers(struct check *check, struct sc_error *err)
   return status;
 }
 
-/* ---- a program
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- a program ------------------------------------------------------------------------------- */
 
 static enum sc_status measure_program(struct check *check, struct sc_error *err)
 {
@@ -338,8 +336,7 @@ static enum sc_status measure_program(struct check *check, struct sc_error *err)
   return check->trouble ? SC_OK : no_memory(err);
 }
 
-/* ---- all sources
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- all sources ----------------------------------------------------------------------------- */
 
 static char *join(const char *lead, char *const *words, size_t count)
 {
@@ -384,8 +381,7 @@ static enum sc_status measure(struct check *check, struct sc_error *err)
   return status;
 }
 
-/* ---- the verdict
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the verdict ----------------------------------------------------------------------------- */
 
 static bool wants_github(const struct check *check)
 {

@@ -36,7 +36,7 @@ enum sc_status gatefile_read(const char *operand, const char *configs_folder, st
   return status;
 }
 
-/* ---- expectations ------------------------------------------------------------------------------------------- */
+/* ---- expectations ---------------------------------------------------------------------------- */
 
 static bool copy(char **out, const char *text)
 {
@@ -113,7 +113,7 @@ enum sc_status gatefile_expectations(const struct sc_config_gate *file, const ch
   return status;
 }
 
-/* ---- settings --------------------------------------------------------------------------------------------------- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 static uint64_t unless_given(uint64_t given, uint64_t here) { return given ? given : here; }
 

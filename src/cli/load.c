@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Traces, folders of them and sessions, as operands of a command, into findings. */
+ * Traces, folders of them, sessions and JSON reports, as operands of a command, into findings. */
 #include "cli/load.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 
 #include "cli/folder.h"
 #include "import/import.h"
+#include "report/report.h"
 #include "trace/trace.h"
 
 static enum sc_status add_trace(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
@@ -49,6 +50,8 @@ static enum sc_status add_file(const char *path, const struct sc_analysis_option
                                struct sc_error *err)
 {
   enum sc_import_kind kind;
+  if (sc_report_is_json(path))
+    return sc_report_read_json(path, findings, err);
   enum sc_status status = sc_import_recognise(path, &kind, err);
   if (status != SC_OK)
     return status;
@@ -59,7 +62,7 @@ static enum sc_status add_file(const char *path, const struct sc_analysis_option
 static bool is_import(const char *path)
 {
   enum sc_import_kind kind;
-  return sc_import_recognise(path, &kind, NULL) == SC_OK && kind != SC_IMPORT_NONE;
+  return sc_report_is_json(path) || (sc_import_recognise(path, &kind, NULL) == SC_OK && kind != SC_IMPORT_NONE);
 }
 
 /* The folder whose session an operand is or belongs to, as a new string; NULL if there is none. */
@@ -154,7 +157,7 @@ enum sc_status load_operands(char *const *operands, size_t count, const struct s
   for (size_t i = 0; !one && status == SC_OK && i < count; ++i)
     status = add_operand(operands[i], how, findings, outcome, err);
   if (!one)
-    outcome->nothing = !session_measured(findings);
+    outcome->nothing = findings->run_count == 0 && !session_measured(findings);
   free(session);
   return status;
 }

@@ -79,7 +79,7 @@ enum sc_status sc_config_read_memory(const char *text, size_t size, const char *
                                      struct sc_error *err) SC_NODISCARD;
 void sc_config_free(struct sc_config *config); /* accepts NULL and half-built ones */
 
-/* ---- gates: docs/synccount-gate.5.scd ------------------------------------------------------------------- */
+/* ---- gates: docs/synccount-gate.5.scd -------------------------------------------------------- */
 struct sc_config_expectation { /* texts are as written, and NULL where absent; what they mean is not config's to say */
   size_t line, column;
   char *expect; /* "sorted.syncs_per_layer == 1"; excludes measure and comparison */

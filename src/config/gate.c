@@ -133,7 +133,7 @@ static const struct field gate_fields[] = {
     {.key = NULL},
 };
 
-/* ---- what several fields say together ---------------------------------------------------------------------- */
+/* ---- what several fields say together -------------------------------------------------------- */
 
 static enum sc_status check_source(const struct target *target, const struct sc_config_gate *gate,
                                    const struct node *node)

@@ -76,7 +76,7 @@ void sc_gate_free(struct sc_gate *gate)
   *gate = (struct sc_gate){0};
 }
 
-/* ---- checks ---------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static bool among(const char *word, const char *const *words, size_t count)
 {
@@ -153,7 +153,7 @@ static const char *wrong_numbers(const struct sc_gate_expectation *e)
   return NULL;
 }
 
-/* ---- back to text ------------------------------------------------------------------------------------------- */
+/* ---- back to text ---------------------------------------------------------------------------- */
 
 static void put_selector(struct sc_buf *buf, const char *name, const char *value)
 {
@@ -224,7 +224,7 @@ enum sc_status sc_gate_complete(struct sc_gate_expectation *e, struct sc_error *
   return e->text ? SC_OK : no_memory(err);
 }
 
-/* ---- from text ------------------------------------------------------------------------------------------------ */
+/* ---- from text ------------------------------------------------------------------------------- */
 
 struct parser {
   const char *text, *at;

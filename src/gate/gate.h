@@ -6,7 +6,7 @@
 
 #include "analysis/findings.h"
 
-/* ---- expectations -------------------------------------------------------------------------------------- */
+/* ---- expectations ---------------------------------------------------------------------------- */
 enum sc_gate_measure {
   SC_GATE_PER_LAYER,      /* of the instrumented layers' runs; of programs: of ranges of level layer, one occurrence */
   SC_GATE_PER_FORWARD,    /* of runs alone */
@@ -78,7 +78,7 @@ void sc_gate_free(struct sc_gate *gate);                                        
  * name alone. */
 bool sc_gate_site_matches(const struct sc_process *process, const struct sc_site *site, const char *pattern);
 
-/* ---- verdict ---------------------------------------------------------------------------------------------- */
+/* ---- verdict --------------------------------------------------------------------------------- */
 enum sc_gate_verdict { SC_GATE_PASSED, SC_GATE_FAILED, SC_GATE_UNMEASURED };
 const char *sc_gate_verdict_name(enum sc_gate_verdict verdict); /* "passed", "failed", "not measured" */
 
@@ -160,7 +160,7 @@ enum sc_status sc_gate_judge(const struct sc_gate *gate, const struct sc_finding
                              struct sc_error *err) SC_NODISCARD;
 void sc_gate_report_free(struct sc_gate_report *report); /* accepts NULL */
 
-/* ---- writers: all append to buf; a failed allocation is in buf->failed --------------------------------------- */
+/* ---- writers: all append to buf; a failed allocation is in buf->failed ----------------------- */
 void sc_gate_write_text(const struct sc_gate_report *report, bool quiet, struct sc_buf *buf);
 void sc_gate_write_markdown(const struct sc_gate_report *report, struct sc_buf *buf);
 void sc_gate_write_json(const struct sc_gate_report *report, struct sc_buf *buf); /* schema synccount/check/1 */
@@ -168,7 +168,7 @@ void sc_gate_write_junit(const struct sc_gate_report *report, struct sc_buf *buf
 /* Workflow commands of GitHub: one annotation a place, at most ten errors, as many as GitHub shows. */
 void sc_gate_write_annotations(const struct sc_gate_report *report, struct sc_buf *buf);
 
-/* ---- two findings compared -------------------------------------------------------------------------------------- */
+/* ---- two findings compared ------------------------------------------------------------------- */
 struct sc_diff;
 /* Both must outlive the diff. SC_ERR_MEASURE if they have nothing in common to compare: one holds runs, the other
  * processes. */

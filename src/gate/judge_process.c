@@ -42,7 +42,7 @@ static bool wants_range(const struct sc_gate_expectation *e, const struct sc_ran
   return !e->range || range_matches(range, e->range);
 }
 
-/* ---- what is selected --------------------------------------------------------------------------------------- */
+/* ---- what is selected ------------------------------------------------------------------------ */
 
 static bool place_in(const struct scope *s, const struct sc_place *place, const char *pattern)
 {
@@ -154,7 +154,7 @@ static void scope_close(struct scope *s)
   free(s->left);
 }
 
-/* ---- one unit: an occurrence, or a whole process -------------------------------------------------------------- */
+/* ---- one unit: an occurrence, or a whole process --------------------------------------------- */
 
 struct unit {
   const struct sc_part *parts;
@@ -350,7 +350,7 @@ static void judge_occurrences(struct scope *s)
     s->j->result->places += s->wanted[i] && s->p->ranges[i].occurrences > 0;
 }
 
-/* ---- sums over a process ----------------------------------------------------------------------------------------- */
+/* ---- sums over a process --------------------------------------------------------------------- */
 
 static bool nested_in_wanted(const struct scope *s, size_t range)
 {
@@ -435,8 +435,7 @@ static void judge_polls(struct scope *s)
   ++s->j->result->places;
 }
 
-/* ---- what a report, or steps without ranges, can tell ---------------------------------------------------------------
- */
+/* ---- what a report, or steps without ranges, can tell ---------------------------------------- */
 
 static bool has_allowed(const struct sc_process *p)
 {
@@ -551,8 +550,7 @@ static void judge_bare(struct scope *s)
     judge_bare_ranges(s);
 }
 
-/* ---- one process
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- one process ----------------------------------------------------------------------------- */
 
 static bool has_frames(const struct sc_process *p)
 {
@@ -617,8 +615,7 @@ static void judge_process(struct judging *j, const struct sc_process *p)
   scope_close(&s);
 }
 
-/* ---- why nothing was compared
- * ------------------------------------------------------------------------------------------------ */
+/* ---- why nothing was compared ---------------------------------------------------------------- */
 
 static bool is_shown(const char *const *names, size_t count, const char *name)
 {

@@ -58,7 +58,7 @@ void sc_gate_report_free(struct sc_gate_report *report)
   free(report);
 }
 
-/* ---- one expectation ---------------------------------------------------------------------------------------- */
+/* ---- one expectation ------------------------------------------------------------------------- */
 
 static bool needs_runs(const struct sc_gate_expectation *e)
 {
@@ -122,7 +122,7 @@ static void judge_one(struct judging *j, const struct sc_gate_facts *facts)
   conclude(j, facts);
 }
 
-/* ---- exceptions and allowed ranges ---------------------------------------------------------------------------- */
+/* ---- exceptions and allowed ranges ----------------------------------------------------------- */
 
 static bool add_allowed(struct sc_gate_report *report, char *what, const char *reason, uint64_t syncs)
 {
@@ -198,8 +198,7 @@ static bool list_ranges(struct sc_gate_report *report, const struct sc_findings 
   return ok;
 }
 
-/* ---- who was looked at ----------------------------------------------------------------------------------------------
- */
+/* ---- who was looked at ----------------------------------------------------------------------- */
 
 static bool list_processes(struct sc_gate_report *report, const struct sc_findings *findings)
 {
@@ -220,8 +219,7 @@ static bool list_processes(struct sc_gate_report *report, const struct sc_findin
   return true;
 }
 
-/* ---- the whole
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void sum_up(struct sc_gate_report *report)
 {

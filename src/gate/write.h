@@ -24,6 +24,9 @@ void gate_put_failure(struct sc_buf *buf, enum sc_gate_measure measure, const st
 void gate_put_headline(struct sc_buf *buf, const struct sc_gate_report *report);
 const char *gate_shout(enum sc_gate_verdict verdict); /* "passed", "FAILED", "NOT MEASURED" */
 
+/* Printable text so that Markdown and HTML leave it alone. */
+void gate_put_markdown(struct sc_buf *buf, const struct sc_buf *plain);
+
 extern const char gate_simulated[]; /* the sentence that says so */
 
 #endif

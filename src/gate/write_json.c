@@ -58,7 +58,7 @@ void gate_json_write(json_t *root, bool ok, struct sc_buf *buf)
   json_decref(root);
 }
 
-/* ---- one expectation ---------------------------------------------------------------------------------------- */
+/* ---- one expectation ------------------------------------------------------------------------- */
 
 static json_t *failures_value(const struct sc_gate_result *r, bool *ok)
 {
@@ -134,7 +134,7 @@ static json_t *result_value(const struct sc_gate_result *r, bool *ok)
   return object;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static json_t *allowed_value(const struct sc_gate_allowed *list, size_t count, bool *ok)
 {

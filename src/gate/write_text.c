@@ -104,8 +104,7 @@ void sc_gate_write_text(const struct sc_gate_report *report, bool quiet, struct 
   sc_buf_puts(buf, "\n");
 }
 
-/* ---- Markdown -----------------------------------------------------------------------------------------------------
- */
+/* ---- Markdown -------------------------------------------------------------------------------- */
 
 /* Text that Markdown and HTML leave alone. */
 static void put_escaped(struct sc_buf *buf, const char *text, size_t n)
@@ -122,7 +121,7 @@ static void put_escaped(struct sc_buf *buf, const char *text, size_t n)
   }
 }
 
-static void escape_buf(struct sc_buf *buf, const struct sc_buf *plain)
+void gate_put_markdown(struct sc_buf *buf, const struct sc_buf *plain)
 {
   buf->failed |= plain->failed;
   if (plain->data && !plain->failed)
@@ -132,7 +131,7 @@ static void escape_buf(struct sc_buf *buf, const struct sc_buf *plain)
 /* Takes the plain text over. */
 static void put_plain(struct sc_buf *buf, struct sc_buf *plain, const char *after)
 {
-  escape_buf(buf, plain);
+  gate_put_markdown(buf, plain);
   sc_buf_puts(buf, after);
   sc_buf_free(plain);
 }

@@ -53,4 +53,12 @@ enum sc_status sc_report_write(const struct sc_findings *findings, const struct 
                                const struct sc_report_options *options, struct sc_out *out,
                                struct sc_error *err) SC_NODISCARD;
 
+/* ---- reading ------------------------------------------------------------------------------------ */
+/* True if the file begins as a JSON report does, of whatever version. */
+bool sc_report_is_json(const char *path);
+/* Adds a JSON report to findings. What the schema does not hold (single occurrences, who lost records, controls) is not
+ * there: every process counts as one that lost what the report lost. SC_ERR_IO, SC_ERR_FORMAT with the place,
+ * SC_ERR_VERSION, SC_ERR_LIMIT; findings are then half filled. */
+enum sc_status sc_report_read_json(const char *path, struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
+
 #endif

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A JSON report, schema synccount/report/1, back into findings. Others may have written or changed the file: nothing in
+ * it is trusted, and the first thing that is not as described ends the reading with its place. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "report/report.h"
+
+#define SCHEMA "synccount/report/1"
+#define FILE_MAX (256u << 20)
+#define LOOK 4096 /* bytes in which the schema is looked for */
+
+struct reading {
+  const char *path;
+  char place[96]; /* "processes[2].ranges[41]" */
+  struct sc_error *err;
+  bool failed;
+};
+
+static void refuse(struct reading *r, const char *key, const char *wanted)
+{
+  if (r->failed)
+    return;
+  r->failed = true;
+  sc_error_set(r->err, SC_ERR_FORMAT, "%s: %s%s%s is not %s: damaged, or not written by synccount", r->path, r->place,
+               *r->place && *key ? "." : "", key, wanted);
+}
+
+static void no_memory(struct reading *r)
+{
+  if (!r->failed)
+    sc_error_set(r->err, SC_ERR_NOMEM, "out of memory while %s was read", r->path);
+  r->failed = true;
+}
+
+/* ---- values: a key that is missing or null leaves *out as it is ----------------------------------------------- */
+
+static const json_t *value_of(const json_t *object, const char *key)
+{
+  const json_t *value = json_object_get(object, key);
+  return json_is_null(value) ? NULL : value;
+}
+
+static void take_text(struct reading *r, const json_t *object, const char *key, char **out)
+{
+  const json_t *value = value_of(object, key);
+  if (!value || r->failed)
+    return;
+  if (json_is_integer(value)) /* ranks */
+    *out = sc_asprintf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+  else if (json_is_string(value))
+    *out = sc_strdup(json_string_value(value));
+  else
+    refuse(r, key, "a text");
+  if (!r->failed && !*out)
+    no_memory(r);
+}
+
+static void need_text(struct reading *r, const json_t *object, const char *key, char **out)
+{
+  take_text(r, object, key, out);
+  if (!*out)
+    refuse(r, key, "a text");
+}
+
+static void take_count(struct reading *r, const json_t *object, const char *key, uint64_t *out)
+{
+  const json_t *value = value_of(object, key);
+  if (!value)
+    return;
+  if (json_is_integer(value) && json_integer_value(value) >= 0)
+    *out = (uint64_t)json_integer_value(value);
+  else if (json_is_real(value) && json_real_value(value) >= 0 && json_real_value(value) < 1.8e19)
+    *out = (uint64_t)json_real_value(value); /* beyond 2^63 - 1 */
+  else
+    refuse(r, key, "a count");
+}
+
+static void take_number(struct reading *r, const json_t *object, const char *key, double *out)
+{
+  const json_t *value = value_of(object, key);
+  if (!value)
+    return;
+  if (json_is_number(value) && isfinite(json_number_value(value)))
+    *out = json_number_value(value);
+  else
+    refuse(r, key, "a number");
+}
+
+static void take_bool(struct reading *r, const json_t *object, const char *key, bool *out)
+{
+  const json_t *value = value_of(object, key);
+  if (value && json_is_boolean(value))
+    *out = json_is_true(value);
+  else if (value)
+    refuse(r, key, "true or false");
+}
+
+/* An object or a list that may be missing. */
+static const json_t *part(struct reading *r, const json_t *object, const char *key, json_type type)
+{
+  const json_t *value = value_of(object, key);
+  if (value && json_typeof(value) != type) {
+    refuse(r, key, type == JSON_ARRAY ? "a list" : "an object");
+    return NULL;
+  }
+  return value;
+}
+
+/* Calls take for each element, which must be an object. */
+typedef void take_item(struct reading *r, const json_t *item, void *into);
+
+static void each(struct reading *r, const json_t *object, const char *key, take_item *take, void *into)
+{
+  const json_t *list = part(r, object, key, JSON_ARRAY), *item;
+  const size_t before = strlen(r->place);
+  size_t i;
+  json_array_foreach(list, i, item)
+  {
+    if (r->failed)
+      return;
+    snprintf(r->place + before, sizeof r->place - before, "%s%s[%zu]", before ? "." : "", key, i);
+    if (json_is_object(item))
+      take(r, item, into);
+    else
+      refuse(r, "", "an object");
+    if (!r->failed)
+      r->place[before] = '\0';
+  }
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+static void take_classes(struct reading *r, const json_t *object, struct sc_counts *counts)
+{
+  const json_t *classes = part(r, object, "by_class", JSON_OBJECT);
+  for (int i = 0; i < SC_CLASS_COUNT; ++i)
+    take_count(r, classes, sc_class_name((enum sc_class)i), &counts->by_class[i]);
+}
+
+static void take_counts(struct reading *r, const json_t *object, struct sc_counts *c)
+{
+  const struct {
+    const char *key;
+    uint64_t *out;
+  } counts[] = {
+      {"total", &c->syncs},
+      {"read_backs", &c->read_backs},
+      {"blocking_uploads", &c->blocking_uploads},
+      {"idle_syncs", &c->idle_syncs},
+      {"launches", &c->launches},
+      {"submissions", &c->submissions},
+      {"d2h_copies", &c->d2h_copies},
+      {"host_functions", &c->host_functions},
+      {"api_calls", &c->api_calls},
+      {"poll_waits", &c->poll_waits},
+      {"uncertain", &c->uncertain},
+      {"failed", &c->failed},
+      {"lifecycle", &c->lifecycle},
+      {"captured", &c->captured},
+  };
+  double wait_us = 0;
+  for (size_t i = 0; i < SC_COUNTOF(counts); ++i)
+    take_count(r, object, counts[i].key, counts[i].out);
+  take_classes(r, object, c);
+  take_number(r, object, "wait_us", &wait_us);
+  c->wait_ns = wait_us > 0 && wait_us < 1e15 ? (uint64_t)(wait_us * 1e3 + 0.5) : 0;
+}
+
+/* ---- host, ruler, cost ----------------------------------------------------------------------- */
+
+static bool add_field(struct sc_findings *f, const char *group, const char *key, const json_t *value)
+{
+  if (json_is_string(value))
+    return sc_findings_text(f, group, key, json_string_value(value), NULL);
+  if (json_is_number(value))
+    return sc_findings_number(f, group, key, json_number_value(value), NULL);
+  return !json_is_boolean(value) || sc_findings_bool(f, group, key, json_is_true(value), NULL);
+}
+
+static void take_fields(struct reading *r, const json_t *root, const char *group, struct sc_findings *f)
+{
+  const json_t *object = part(r, root, group, JSON_OBJECT);
+  const char *key, *inner;
+  json_t *value, *below;
+  json_object_foreach((json_t *)object, key, value)
+  {
+    if (json_is_object(value)) {
+      char *name = sc_asprintf("%s.%s", group, key);
+      if (!name)
+        no_memory(r);
+      json_object_foreach(value, inner, below)
+      {
+        if (name && !add_field(f, name, inner, below))
+          no_memory(r);
+      }
+      free(name);
+    } else if (strcmp(key, "simulated") != 0 && !add_field(f, group, key, value)) {
+      no_memory(r);
+    }
+  }
+}
+
+static void take_ruler(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_findings *f = into;
+  struct sc_ruler_row *row = sc_array_push(&f->ruler, &f->ruler_count, &f->ruler_cap, sizeof *row);
+  if (!row) {
+    no_memory(r);
+    return;
+  }
+  row->min_us = row->p10_us = row->p50_us = row->mean_us = row->p90_us = row->p99_us = NAN;
+  need_text(r, item, "method", &row->method);
+  take_count(r, item, "samples", &row->samples);
+  take_number(r, item, "min_us", &row->min_us);
+  take_number(r, item, "p10_us", &row->p10_us);
+  take_number(r, item, "p50_us", &row->p50_us);
+  take_number(r, item, "mean_us", &row->mean_us);
+  take_number(r, item, "p90_us", &row->p90_us);
+  take_number(r, item, "p99_us", &row->p99_us);
+  const json_t *means = part(r, item, "block_means_us", JSON_ARRAY), *value;
+  size_t i;
+  row->blocks = json_array_size(means);
+  if (row->blocks && !(row->block_means_us = sc_calloc_array(row->blocks, sizeof *row->block_means_us)))
+    no_memory(r);
+  json_array_foreach(means, i, value)
+  {
+    if (!json_is_number(value))
+      refuse(r, "block_means_us", "a list of numbers");
+    else if (!r->failed)
+      row->block_means_us[i] = json_number_value(value);
+  }
+  if (row->blocks == 0)
+    take_count(r, item, "blocks", &row->blocks);
+}
+
+static void take_marginal(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_findings *f = into;
+  struct sc_marginal *m = sc_array_push(&f->marginal, &f->marginal_count, &f->marginal_cap, sizeof *m);
+  if (!m) {
+    no_memory(r);
+    return;
+  }
+  m->mean_us = m->low_us = m->high_us = NAN;
+  take_count(r, item, "experts", &m->experts);
+  take_count(r, item, "tokens", &m->tokens);
+  take_number(r, item, "mean_us", &m->mean_us);
+  take_number(r, item, "low_us", &m->low_us);
+  take_number(r, item, "high_us", &m->high_us);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+static void take_ops(struct reading *r, const json_t *syncs, struct sc_run *run)
+{
+  const json_t *ops = part(r, syncs, "by_op", JSON_OBJECT);
+  const char *key;
+  json_t *value;
+  size_t count = json_object_size(ops);
+  if (count == 0)
+    return;
+  run->by_op = sc_calloc_array(count, sizeof *run->by_op);
+  if (!run->by_op) {
+    no_memory(r);
+    return;
+  }
+  json_object_foreach((json_t *)ops, key, value)
+  {
+    struct sc_named_count *op = &run->by_op[run->by_op_count++];
+    if (!(op->name = sc_strdup(key)))
+      no_memory(r);
+    take_count(r, ops, key, &op->count);
+  }
+}
+
+static void take_run_syncs(struct reading *r, const json_t *item, struct sc_run *run)
+{
+  const json_t *syncs = part(r, item, "syncs", JSON_OBJECT), *layer = part(r, syncs, "per_layer", JSON_OBJECT);
+  take_counts(r, syncs, &run->counts);
+  take_number(r, syncs, "per_forward", &run->per_forward);
+  take_count(r, layer, "min", &run->per_layer_min);
+  take_count(r, layer, "max", &run->per_layer_max);
+  take_number(r, layer, "mean", &run->per_layer_mean);
+  take_number(r, syncs, "expected_per_layer", &run->expected_per_layer);
+  take_number(r, syncs, "bound_per_layer", &run->bound_per_layer);
+  take_bool(r, syncs, "exact", &run->exact);
+  take_count(r, syncs, "outside_experts", &run->outside_experts);
+  take_ops(r, syncs, run);
+  if (run->counted && !syncs)
+    refuse(r, "syncs", "there, although the run was counted");
+}
+
+static void take_run_times(struct reading *r, const json_t *item, struct sc_run *run)
+{
+  const json_t *floor = part(r, item, "floor", JSON_OBJECT), *forward = part(r, item, "forward", JSON_OBJECT);
+  take_number(r, floor, "low_us", &run->floor_low_us);
+  take_number(r, floor, "mean_us", &run->floor_mean_us);
+  take_number(r, floor, "high_us", &run->floor_high_us);
+  take_count(r, floor, "blocks", &run->floor_blocks);
+  take_number(r, forward, "p10_us", &run->forward_p10_us);
+  take_number(r, forward, "p50_us", &run->forward_p50_us);
+  take_number(r, forward, "p90_us", &run->forward_p90_us);
+  take_count(r, forward, "samples", &run->forward_samples);
+}
+
+static void take_run(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_findings *f = into;
+  struct sc_run *run = sc_array_push(&f->runs, &f->run_count, &f->run_cap, sizeof *run);
+  bool matches = false;
+  if (!run) {
+    no_memory(r);
+    return;
+  }
+  sc_run_init(run);
+  need_text(r, item, "variant", &run->variant);
+  take_count(r, item, "experts", &run->experts);
+  take_count(r, item, "top_k", &run->top_k);
+  take_count(r, item, "tokens", &run->tokens);
+  take_count(r, item, "hidden", &run->hidden);
+  take_count(r, item, "intermediate", &run->intermediate);
+  take_count(r, item, "layers", &run->layers);
+  take_count(r, item, "model_layers", &run->model_layers);
+  take_count(r, item, "forwards", &run->forwards);
+  take_count(r, item, "seed", &run->seed);
+  take_text(r, item, "dtype", &run->dtype);
+  take_text(r, item, "routing", &run->routing);
+  take_text(r, item, "activation", &run->activation);
+  take_text(r, item, "act_quant", &run->act_quant);
+  take_text(r, item, "nvfp4_path", &run->nvfp4_path);
+  const json_t *verified = part(r, item, "verified", JSON_OBJECT);
+  take_bool(r, verified, "ok", &run->verified);
+  take_number(r, verified, "cosine", &run->cosine);
+  take_number(r, verified, "rel_error", &run->rel_error);
+  take_count(r, verified, "tokens", &run->verified_tokens);
+  take_text(r, verified, "reason", &run->not_verified);
+  take_bool(r, item, "counted", &run->counted);
+  take_run_syncs(r, item, run);
+  take_run_times(r, item, run);
+  if (value_of(item, "output_matches_masked")) {
+    take_bool(r, item, "output_matches_masked", &matches);
+    run->output_matches_masked = matches;
+  }
+  take_text(r, item, "not_comparable", &run->not_comparable);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static void take_thread(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_process *p = into;
+  struct sc_thread_findings *t = sc_array_push(&p->threads, &p->thread_count, &p->thread_cap, sizeof *t);
+  if (!t) {
+    no_memory(r);
+    return;
+  }
+  t->wait_us = t->wall_us = NAN;
+  t->serial = p->thread_count;
+  take_count(r, item, "tid", &t->tid);
+  take_text(r, item, "name", &t->name);
+  take_count(r, item, "launches", &t->launches);
+  take_count(r, item, "syncs", &t->syncs);
+  take_count(r, item, "poll_waits", &t->poll_waits);
+  take_count(r, item, "d2h_copies", &t->d2h_copies);
+  take_count(r, item, "host_functions", &t->host_functions);
+  take_number(r, item, "wait_us", &t->wait_us);
+}
+
+static void take_range(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_process *p = into;
+  struct sc_range_findings *range = sc_array_push(&p->ranges, &p->range_count, &p->range_cap, sizeof *range);
+  double wait_us = 0;
+  if (!range) {
+    no_memory(r);
+    return;
+  }
+  range->median = NAN;
+  need_text(r, item, "path", &range->path);
+  need_text(r, item, "name", &range->name);
+  take_text(r, item, "domain", &range->domain);
+  if (!range->domain && !(range->domain = sc_strdup("")))
+    no_memory(r);
+  take_text(r, item, "level", &range->level);
+  take_count(r, item, "depth", &range->depth);
+  take_count(r, item, "occurrences", &range->occurrences);
+  take_count(r, item, "unfinished", &range->unfinished);
+  take_bool(r, item, "spanning", &range->spanning);
+  const json_t *syncs = part(r, item, "syncs", JSON_OBJECT);
+  take_count(r, syncs, "total", &range->total.syncs);
+  take_count(r, syncs, "self", &range->self.syncs);
+  take_count(r, syncs, "min", &range->min);
+  take_number(r, syncs, "median", &range->median);
+  take_count(r, syncs, "max", &range->max);
+  take_classes(r, item, &range->total);
+  take_number(r, item, "wait_us", &wait_us);
+  range->total.wait_ns = wait_us > 0 && wait_us < 1e15 ? (uint64_t)(wait_us * 1e3 + 0.5) : 0;
+  take_count(r, item, "launches", &range->total.launches);
+  take_count(r, item, "submissions", &range->total.submissions);
+  take_count(r, item, "poll_waits", &range->total.poll_waits);
+  take_count(r, item, "uncertain", &range->total.uncertain);
+  if (range->depth && p->range_count == 1)
+    refuse(r, "depth", "0 in the first range");
+  if (range->unfinished > range->occurrences)
+    refuse(r, "unfinished", "part of the occurrences");
+}
+
+struct frames {
+  struct sc_frame *list;
+  size_t count;
+};
+
+static void take_frame(struct reading *r, const json_t *item, void *into)
+{
+  struct frames *frames = into;
+  struct sc_frame *frame = &frames->list[frames->count++];
+  frame->module = SIZE_MAX;
+  take_text(r, item, "file", &frame->file);
+  take_text(r, item, "function", &frame->function);
+  take_count(r, item, "line", &frame->line);
+}
+
+static void take_frames(struct reading *r, const json_t *item, const char *key, struct sc_frame **list, size_t *count)
+{
+  struct frames frames = {0};
+  size_t n = json_array_size(part(r, item, key, JSON_ARRAY));
+  if (n == 0)
+    return;
+  frames.list = sc_calloc_array(n, sizeof *frames.list);
+  if (!frames.list) {
+    no_memory(r);
+    return;
+  }
+  each(r, item, key, take_frame, &frames);
+  *list = frames.list;
+  *count = frames.count;
+}
+
+static bool word_of(const char *text, const char *(*name)(int), int count, int *out)
+{
+  for (int i = 0; i < count; ++i) {
+    if (strcmp(name(i), text) == 0) {
+      *out = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+static const char *class_word(int i) { return sc_class_name((enum sc_class)i); }
+static const char *kind_word(int i) { return sc_site_kind_name((enum sc_site_kind)i); }
+
+static void take_word(struct reading *r, const json_t *item, const char *key, const char *(*name)(int), int count,
+                      int *out)
+{
+  const json_t *value = value_of(item, key);
+  if (value && !(json_is_string(value) && word_of(json_string_value(value), name, count, out)))
+    refuse(r, key, "a word that is known here");
+}
+
+static void take_site(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_process *p = into;
+  struct sc_site *site = sc_array_push(&p->sites, &p->site_count, &p->site_cap, sizeof *site);
+  int kind = SC_SITE_SYNC, cls = SC_CLASS_EXPLICIT;
+  if (!site) {
+    no_memory(r);
+    return;
+  }
+  site->serial = (uint32_t)(p->site_count - 1);
+  site->per_step = site->wait_p50_us = site->wait_total_us = site->drain_gap_p50_us = site->drain_gap_total_us = NAN;
+  take_word(r, item, "kind", kind_word, SC_SITE_REFUSED + 1, &kind);
+  take_word(r, item, "class", class_word, SC_CLASS_COUNT, &cls);
+  site->kind = (enum sc_site_kind)kind;
+  site->cls = (enum sc_class)cls;
+  need_text(r, item, "id", &site->id);
+  need_text(r, item, "api", &site->api);
+  take_text(r, item, "direction", &site->direction);
+  take_text(r, item, "memory", &site->memory);
+  take_text(r, item, "pattern", &site->pattern);
+  take_text(r, item, "remedy", &site->remedy);
+  take_text(r, item, "range", &site->range);
+  take_count(r, item, "bytes", &site->bytes);
+  take_count(r, item, "count", &site->count);
+  take_number(r, item, "per_step", &site->per_step);
+  take_number(r, item, "wait_p50_us", &site->wait_p50_us);
+  take_number(r, item, "wait_total_us", &site->wait_total_us);
+  take_number(r, item, "drain_gap_p50_us", &site->drain_gap_p50_us);
+  take_number(r, item, "drain_gap_total_us", &site->drain_gap_total_us);
+  take_frames(r, item, "python", &site->python, &site->python_count);
+  take_frames(r, item, "native", &site->native, &site->native_count);
+}
+
+static void take_steps(struct reading *r, const json_t *item, struct sc_process *p)
+{
+  const json_t *steps = part(r, item, "steps", JSON_OBJECT);
+  if (!steps)
+    return;
+  p->has_steps = true;
+  take_count(r, steps, "count", &p->steps);
+  take_count(r, steps, "warmup", &p->warmup);
+  take_count(r, steps, "min", &p->step_min);
+  take_number(r, steps, "median", &p->step_median);
+  take_count(r, steps, "max", &p->step_max);
+  if (p->warmup > p->steps)
+    refuse(r, "steps.warmup", "part of the steps");
+}
+
+static void take_process(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_findings *f = into;
+  struct sc_process *p = sc_findings_process(f);
+  bool measured = true;
+  if (!p) {
+    no_memory(r);
+    return;
+  }
+  take_text(r, item, "host", &p->host);
+  take_count(r, item, "pid", &p->pid);
+  take_text(r, item, "rank", &p->rank);
+  take_text(r, item, "local_rank", &p->local_rank);
+  take_text(r, item, "command", &p->command);
+  take_number(r, item, "wall_us", &p->wall_us);
+  take_bool(r, item, "attached_late", &p->attached_late);
+  take_bool(r, item, "ended_cleanly", &p->ended_cleanly);
+  take_bool(r, item, "simulated", &p->simulated);
+  take_bool(r, item, "measured", &measured);
+  p->unmeasured = !measured;
+  const json_t *syncs = part(r, item, "syncs", JSON_OBJECT);
+  take_counts(r, syncs, &p->counts);
+  if (measured && !syncs)
+    refuse(r, "syncs", "there, although the process was measured");
+  take_steps(r, item, p);
+  each(r, item, "threads", take_thread, p);
+  each(r, item, "ranges", take_range, p);
+  each(r, item, "sites", take_site, p);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+/* A report says how much was lost, and not in which process: it may have been any. */
+static void take_losses(struct reading *r, const json_t *root, struct sc_findings *f, size_t first_process)
+{
+  const json_t *losses = part(r, root, "losses", JSON_OBJECT);
+  uint64_t records = 0, chunks = 0;
+  take_count(r, losses, "records", &records);
+  take_count(r, losses, "chunks", &chunks);
+  f->lost_records += records;
+  f->lost_chunks += chunks;
+  for (size_t i = first_process; i < f->process_count; ++i) {
+    f->processes[i].lost_records = records;
+    f->processes[i].lost_chunks = chunks;
+  }
+}
+
+static void take_warnings(struct reading *r, const json_t *root, struct sc_findings *f)
+{
+  const json_t *list = part(r, root, "warnings", JSON_ARRAY), *item;
+  size_t i;
+  json_array_foreach(list, i, item)
+  {
+    if (!json_is_string(item))
+      refuse(r, "warnings", "a list of texts");
+    else if (!sc_findings_warn(f, "%s", json_string_value(item)))
+      no_memory(r);
+  }
+}
+
+static void take_root(struct reading *r, const json_t *root, struct sc_findings *f)
+{
+  const size_t first_process = f->process_count;
+  take_fields(r, root, "host", f);
+  take_fields(r, root, "device", f);
+  take_fields(r, root, "conditions", f);
+  take_bool(r, part(r, root, "device", JSON_OBJECT), "simulated", &f->simulated);
+  each(r, root, "ruler", take_ruler, f);
+  each(r, root, "marginal_sync", take_marginal, f);
+  each(r, root, "runs", take_run, f);
+  each(r, root, "processes", take_process, f);
+  take_losses(r, root, f, first_process);
+  take_warnings(r, root, f);
+}
+
+bool sc_report_is_json(const char *path)
+{
+  struct stat info;
+  char bytes[LOOK + 1];
+  if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) /* a pipe must not hang us */
+    return false;
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return false;
+  size_t n = fread(bytes, 1, LOOK, file);
+  fclose(file);
+  bytes[n] = '\0';
+  return bytes[strspn(bytes, " \t\r\n")] == '{' && strstr(bytes, "\"synccount/report/") != NULL;
+}
+
+static enum sc_status load(const char *path, json_t **out, struct sc_error *err)
+{
+  json_error_t why;
+  struct stat info;
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return sc_error_set(err, SC_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+  if (fstat(fileno(file), &info) == 0 && info.st_size > (off_t)FILE_MAX) {
+    fclose(file);
+    return sc_error_set(err, SC_ERR_LIMIT, "'%s' is larger than 256 MiB, which a report never is: give the traces",
+                        path);
+  }
+  *out = json_loadf(file, JSON_REJECT_DUPLICATES, &why);
+  fclose(file);
+  if (!*out)
+    return sc_error_set(err, SC_ERR_FORMAT, "%s:%d:%d: not valid JSON: %s", path, why.line, why.column, why.text);
+  return SC_OK;
+}
+
+enum sc_status sc_report_read_json(const char *path, struct sc_findings *findings, struct sc_error *err)
+{
+  json_t *root = NULL;
+  struct reading reading = {.path = path, .err = err};
+  struct sc_error own;
+  if (!err)
+    reading.err = &own;
+  enum sc_status status = load(path, &root, reading.err);
+  if (status != SC_OK)
+    return status;
+  const char *schema = json_string_value(json_object_get(root, "schema"));
+  if (!schema || strcmp(schema, SCHEMA) != 0) {
+    reading.failed = true;
+    sc_error_set(reading.err, SC_ERR_VERSION, "%s: its schema is '%.60s', this synccount reads '" SCHEMA "'", path,
+                 schema ? schema : "(none)");
+  } else {
+    take_root(&reading, root, findings);
+  }
+  json_decref(root);
+  return reading.failed ? reading.err->status : SC_OK;
+}
