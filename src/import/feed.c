@@ -22,9 +22,9 @@ bool sc_feed_failed(const struct sc_feed *f) { return f->failure.status != SC_OK
 
 /* ---- orders ---------------------------------------------------------------------------------------- */
 
-#define BY(field)                          \
-  if ((a->field) != (b->field))            \
-    return (a->field) < (b->field) ? -1 : 1
+#define BY(field)               \
+  if ((a->field) != (b->field)) \
+  return (a->field) < (b->field) ? -1 : 1
 
 static struct sc_key link_key(const void *item)
 {
@@ -241,7 +241,8 @@ uint32_t sc_feed_thread(struct sc_feed *f, uint32_t process, uint64_t key, uint3
   if (sc_feed_failed(f) || process >= f->process_count)
     return 0;
   uint32_t number = sc_intern_add(&f->thread_keys, keys, sizeof keys, &added);
-  struct feed_thread *thread = added ? sc_array_push(&f->threads, &f->thread_count, &f->thread_cap, sizeof *thread) : NULL;
+  struct feed_thread *thread =
+      added ? sc_array_push(&f->threads, &f->thread_count, &f->thread_cap, sizeof *thread) : NULL;
   if (!number || (added && !thread)) {
     no_memory(f);
     return 0;
@@ -317,7 +318,8 @@ void sc_feed_call(struct sc_feed *f, const struct sc_feed_call *call)
   add(f, call->correlation ? f->linked : f->events, &event);
 }
 
-/* Records of synchronises name device 0 whatever the device; their context is right, and so is the device of real work. */
+/* Records of synchronises name device 0 whatever the device; their context is right, and so is the device of real work.
+ */
 static void learn_device(struct feed_process *process, const struct sc_feed_work *work)
 {
   size_t count = process->context_count;

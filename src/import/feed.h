@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the importers share: events in any order in, the analysis' records in each thread's order out. Memory is bounded:
- * what does not fit is sorted on disk (in TMPDIR).
+ * What the importers share: events in any order in, the analysis' records in each thread's order out. Memory is
+ * bounded: what does not fit is sorted on disk (in TMPDIR).
  *
  * An importer makes processes and threads known, hands over API calls, ranges, frames and device work as it reads them,
  * and finishes. The feed then
- * - joins what the device did to the call that asked for it, by correlation id: a call learns its stream, its bytes, its
- *   direction and the memory on both sides;
+ * - joins what the device did to the call that asked for it, by correlation id: a call learns its stream, its bytes,
+ * its direction and the memory on both sides;
  * - leaves out calls inside another call of their thread (a driver call inside a runtime call), and calls that the
  *   tracer would not record either (allocations, attributes, event records);
  * - gives push/pop ranges, start/end ranges and frames to the calls that they were open for;
@@ -21,13 +21,14 @@
 struct sc_feed;
 struct sc_feed *sc_feed_new(void) SC_NODISCARD; /* NULL: out of memory */
 void sc_feed_free(struct sc_feed *feed);        /* accepts NULL */
-/* Before the first range: options.from is looked for as ranges come in. The pattern must outlive the feed. NULL: none. */
+/* Before the first range: options.from is looked for as ranges come in. The pattern must outlive the feed. NULL: none.
+ */
 void sc_feed_options(struct sc_feed *feed, const struct sc_analysis_options *options);
 bool sc_feed_failed(const struct sc_feed *feed);
 
-/* Where the trace's own clock has its zero, for one that an importer has moved so that no time is negative; real_ns: the
- * time of day there, 0 if the trace does not say. Findings are on the trace's own clock again (or, where it would be
- * negative, on one that begins with the trace). */
+/* Where the trace's own clock has its zero, for one that an importer has moved so that no time is negative; real_ns:
+ * the time of day there, 0 if the trace does not say. Findings are on the trace's own clock again (or, where it would
+ * be negative, on one that begins with the trace). */
 void sc_feed_clock(struct sc_feed *feed, uint64_t zero_ns, uint64_t real_ns);
 
 /* ---- names: ids from 1, 0 for NULL. Texts are copied, cut at 16 KiB, equal ones have one id ------------------- */
@@ -95,10 +96,10 @@ uint32_t sc_feed_stack(struct sc_feed *feed, const uint32_t *python, size_t pyth
                        size_t native_count);
 /* A Python function that ran on this thread in this time: its frame is in the stack of every call inside it. */
 void sc_feed_ran(struct sc_feed *feed, uint32_t thread, uint32_t frame, uint64_t start_ns, uint64_t end_ns);
-/* An operator of the framework that ran on this thread in this time (aten::item, no file): likewise, as a native frame of
- * every call inside it, whether Python frames are open or not. A stream synchronise whose stream the trace does not tell
- * is on the stream of the thread's last copy, if that copy was made by the same innermost operator (PyTorch's blocking
- * copies); sc_feed_totals says how many were. */
+/* An operator of the framework that ran on this thread in this time (aten::item, no file): likewise, as a native frame
+ * of every call inside it, whether Python frames are open or not. A stream synchronise whose stream the trace does not
+ * tell is on the stream of the thread's last copy, if that copy was made by the same innermost operator (PyTorch's
+ * blocking copies); sc_feed_totals says how many were. */
 void sc_feed_operator(struct sc_feed *feed, uint32_t thread, uint32_t frame, uint64_t start_ns, uint64_t end_ns);
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
@@ -109,12 +110,12 @@ enum sc_status sc_feed_finish(struct sc_feed *feed, const char *path, const stru
 
 /* What was handed over, for what an importer has to say about it. */
 struct sc_feed_totals {
-  uint64_t calls;           /* with an api, nested ones included */
-  uint64_t ranges, frames;  /* frames: sc_feed_ran */
+  uint64_t calls;                           /* with an api, nested ones included */
+  uint64_t ranges, frames;                  /* frames: sc_feed_ran */
   uint64_t kernels, copies, memsets, syncs; /* works by kind */
   uint64_t operators;
-  /* After sc_feed_finish: stream synchronises whose stream the trace does not tell: taken from their operator's copy, and
-   * left unknown; works of kind SYNC that no call asked for (made through an API that the trace leaves out). */
+  /* After sc_feed_finish: stream synchronises whose stream the trace does not tell: taken from their operator's copy,
+   * and left unknown; works of kind SYNC that no call asked for (made through an API that the trace leaves out). */
   uint64_t streams_taken, streams_unknown, syncs_without_call;
 };
 struct sc_feed_totals sc_feed_totals(const struct sc_feed *feed);

@@ -76,8 +76,7 @@ static bool add_work(struct drains *d, const struct device_work *work)
   struct interval *interval = sc_array_push(&d->intervals, &d->count, &d->capacity, sizeof *interval);
   if (!interval)
     return false;
-  *interval =
-      (struct interval){.submit_ns = work->submit_ns, .start_ns = work->start_ns, .end_ns = work->end_ns};
+  *interval = (struct interval){.submit_ns = work->submit_ns, .start_ns = work->start_ns, .end_ns = work->end_ns};
   ++device->count;
   return true;
 }

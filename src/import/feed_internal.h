@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The feed's state, for the files that make it up: feed.c (names and events in), feed_join.c (device work to its calls),
- * feed_drain.c (when the device had nothing to run), feed_replay.c (each thread's events to the analysis). */
+ * The feed's state, for the files that make it up: feed.c (names and events in), feed_join.c (device work to its
+ * calls), feed_drain.c (when the device had nothing to run), feed_replay.c (each thread's events to the analysis). */
 #ifndef SC_IMPORT_FEED_INTERNAL_H
 #define SC_IMPORT_FEED_INTERNAL_H
 
@@ -8,40 +8,40 @@
 #include "import/intern.h"
 #include "import/sorter.h"
 
-#define SORT_MEMORY (64u << 20)        /* bytes of events that are kept in memory before they go to disk */
-#define WORK_MEMORY (16u << 20)        /* likewise of device work for drain gaps */
-#define STRING_BYTES_MAX (64u << 20)   /* of names; further ones become "(other names)" */
-#define STRINGS_MAX (1u << 20)         /* different names, likewise */
-#define FRAMES_MAX (1u << 20)          /* different frames */
-#define STACK_BYTES_MAX (64u << 20)    /* of different stacks */
-#define CONTEXTS_MAX 64u               /* of one process whose devices are remembered */
-#define DRAIN_WORK_MAX (4u << 20)      /* works of one process that drain gaps are measured from */
+#define SORT_MEMORY (64u << 20)      /* bytes of events that are kept in memory before they go to disk */
+#define WORK_MEMORY (16u << 20)      /* likewise of device work for drain gaps */
+#define STRING_BYTES_MAX (64u << 20) /* of names; further ones become "(other names)" */
+#define STRINGS_MAX (1u << 20)       /* different names, likewise */
+#define FRAMES_MAX (1u << 20)        /* different frames */
+#define STACK_BYTES_MAX (64u << 20)  /* of different stacks */
+#define CONTEXTS_MAX 64u             /* of one process whose devices are remembered */
+#define DRAIN_WORK_MAX (4u << 20)    /* works of one process that drain gaps are measured from */
 
 enum event_kind { /* in the order in which they are replayed at the same time */
-  EVENT_FRAME,
-  EVENT_OPERATOR,
-  EVENT_RANGE,
-  EVENT_SPAN,
-  EVENT_CALL,
-  EVENT_WORK,
+                  EVENT_FRAME,
+                  EVENT_OPERATOR,
+                  EVENT_RANGE,
+                  EVENT_SPAN,
+                  EVENT_CALL,
+                  EVENT_WORK,
 };
 enum event_flag {
-  EVENT_JOINED = 1,      /* a call that learned its arguments from device work */
-  EVENT_FREE_KNOWN = 2,  /* a free of real memory */
-  EVENT_FREE_POOL = 4,   /* likewise, from a pool */
-  EVENT_DRIVER = 8,      /* a call of the driver API */
+  EVENT_JOINED = 1,     /* a call that learned its arguments from device work */
+  EVENT_FREE_KNOWN = 2, /* a free of real memory */
+  EVENT_FREE_POOL = 4,  /* likewise, from a pool */
+  EVENT_DRIVER = 8,     /* a call of the driver API */
 };
 struct event {
   uint64_t start_ns, end_ns;
-  uint64_t link;  /* correlation id; of a joined call: its stream */
+  uint64_t link; /* correlation id; of a joined call: its stream */
   uint64_t bytes;
   uint32_t process, thread;
-  uint32_t what;  /* call: api. Range: name. Frame and operator: frame */
-  uint32_t extra; /* call: stack. Range: domain. Work: context */
+  uint32_t what;   /* call: api. Range: name. Frame and operator: frame */
+  uint32_t extra;  /* call: stack. Range: domain. Work: context */
   uint32_t stream; /* call: the correlation id's lower half, which tells the order of calls that begin together */
-  uint32_t order; /* as it came in */
+  uint32_t order;  /* as it came in */
   int16_t status;
-  uint8_t kind, work; /* enum event_kind, enum sc_feed_work_kind */
+  uint8_t kind, work;                       /* enum event_kind, enum sc_feed_work_kind */
   uint8_t device, direction, memory, flags; /* memory: as in struct sc_record_call */
 };
 _Static_assert(sizeof(struct event) == 64, "event");
@@ -81,7 +81,7 @@ struct feed_stack { /* the key of a stack in `stacks`: this, then its frames */
 
 struct sc_feed {
   struct sc_error failure; /* status SC_OK: none */
-  const char *from; /* pattern of the range that ends the warm-up, or NULL */
+  const char *from;        /* pattern of the range that ends the warm-up, or NULL */
   struct sc_intern strings, apis, process_keys, thread_keys, frames, stacks;
   uint64_t other_names, other_stacks;
   struct feed_api *api; /* by id - 1 */
@@ -94,8 +94,8 @@ struct sc_feed {
   struct sc_sorter *events; /* what is replayed */
   struct sc_sorter *works;  /* device work by process, device and time of submission */
   uint32_t order;
-  uint64_t first_ns;          /* the earliest start; UINT64_MAX: none yet */
-  uint64_t zero_ns, real_ns;  /* of sc_feed_clock */
+  uint64_t first_ns;         /* the earliest start; UINT64_MAX: none yet */
+  uint64_t zero_ns, real_ns; /* of sc_feed_clock */
   struct sc_feed_totals totals;
   struct sc_stack_address *natives; /* scratch of the stack that was looked up last */
 };

@@ -21,16 +21,12 @@ struct group {
 };
 
 /* Stream numbers are of one context each. */
-static uint64_t stream_handle(const struct event *work)
-{
-  return ((uint64_t)work->extra + 1) << 32 | work->stream;
-}
+static uint64_t stream_handle(const struct event *work) { return ((uint64_t)work->extra + 1) << 32 | work->stream; }
 
 static void add_event(struct sc_feed *f, struct sc_sorter *sorter, const void *item)
 {
   const void *none;
-  if (!sc_sorter_add(sorter, item) && f->failure.status == SC_OK &&
-      sc_sorter_next(sorter, &none, &f->failure) == SC_OK)
+  if (!sc_sorter_add(sorter, item) && f->failure.status == SC_OK && sc_sorter_next(sorter, &none, &f->failure) == SC_OK)
     feed_fail(f, SC_ERR_NOMEM, "out of memory");
 }
 

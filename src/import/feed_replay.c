@@ -47,8 +47,8 @@ struct replay {
   size_t range_count, range_cap;
   uint64_t next_end_ns; /* of the open ranges, the earliest */
   struct open_frames frames, operators;
-  uint64_t serials;     /* of frames and operators so far */
-  uint32_t stack;       /* of the open frames; UINT32_MAX: not known */
+  uint64_t serials; /* of frames and operators so far */
+  uint32_t stack;   /* of the open frames; UINT32_MAX: not known */
   struct {
     uint64_t operator, stream; /* the serial of the innermost operator; 0: none */
     uint8_t device;
@@ -68,10 +68,8 @@ static bool stack_of(const void *context, uint32_t id, struct sc_stack *out)
   const struct feed_stack *stack = (const struct feed_stack *)(const void *)entry->bytes;
   for (uint32_t i = 0; i < stack->native; ++i)
     f->natives[i] = (struct sc_stack_address){.offset = stack->frames[stack->python + i]};
-  *out = (struct sc_stack){.python_count = stack->python,
-                           .native_count = stack->native,
-                           .python = stack->frames,
-                           .native = f->natives};
+  *out = (struct sc_stack){
+      .python_count = stack->python, .native_count = stack->native, .python = stack->frames, .native = f->natives};
   return true;
 }
 
@@ -154,9 +152,8 @@ static bool begin_range(struct replay *r, const struct event *event)
   struct open_range *range = sc_array_push(&r->ranges, &r->range_count, &r->range_cap, sizeof *range);
   if (!range)
     return false;
-  *range = (struct open_range){.end_ns = event->end_ns,
-                               .handle = event->kind == EVENT_SPAN ? ++r->handles : 0,
-                               .domain = event->extra};
+  *range = (struct open_range){
+      .end_ns = event->end_ns, .handle = event->kind == EVENT_SPAN ? ++r->handles : 0, .domain = event->extra};
   if (range->end_ns < r->next_end_ns)
     r->next_end_ns = range->end_ns;
   range_record(r, range->handle ? SC_RECORD_RANGE_START : SC_RECORD_RANGE_PUSH, event->start_ns, range, event->what);
@@ -279,14 +276,14 @@ static void settle_stream(struct replay *r, enum sc_op op, struct sc_record_call
   if (op != SC_OP_COPY && op != SC_OP_COPY_ASYNC && op != SC_OP_SYNC_STREAM)
     return;
   end_frames(r, &r->operators, call->start_ns + r->base_ns);
-  uint64_t operator = r->operators.count ? r->operators.list[r->operators.count - 1].serial : 0;
+  uint64_t operator= r->operators.count ? r->operators.list[r->operators.count - 1].serial : 0;
   if (op != SC_OP_SYNC_STREAM) {
     if (call->stream) {
-      r->copy.operator = operator;
+      r->copy.operator= operator;
       r->copy.stream = call->stream;
       r->copy.device = SC_CALL_DEVICE(call);
     }
-  } else if (call->stream == 0 && operator && operator == r->copy.operator) {
+  } else if (call->stream == 0 && operator&& operator== r->copy.operator) {
     call->stream = r->copy.stream;
     call->api = SC_CALL_API(call) | (uint32_t)r->copy.device << 16 |
                 (SC_CALL_FLAGS(call) & ~(uint32_t)SC_CALL_NO_ARGUMENTS) << 24;
@@ -358,10 +355,9 @@ static bool begin_thread(struct replay *r, uint32_t index)
   r->range_count = 0;
   r->next_end_ns = UINT64_MAX;
   r->frames.count = r->operators.count = 0;
-  r->copy.operator = 0;
+  r->copy.operator= 0;
   r->stack = UINT32_MAX;
-  return r->thread &&
-         (!thread->name || sc_analysis_thread_name(r->thread, thread->name, strlen(thread->name)));
+  return r->thread && (!thread->name || sc_analysis_thread_name(r->thread, thread->name, strlen(thread->name)));
 }
 
 static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
@@ -380,8 +376,7 @@ static bool describe(const struct replay *r, const struct feed_process *from, st
   process->ended_cleanly = true; /* a trace that was exported is whole */
   process->trace_path = sc_strdup(r->path);
   return process->trace_path && take_fact(&process->command, from->facts[SC_FEED_COMMAND]) &&
-         take_fact(&process->host, from->facts[SC_FEED_HOST]) &&
-         take_fact(&process->rank, from->facts[SC_FEED_RANK]) &&
+         take_fact(&process->host, from->facts[SC_FEED_HOST]) && take_fact(&process->rank, from->facts[SC_FEED_RANK]) &&
          take_fact(&process->local_rank, from->facts[SC_FEED_LOCAL_RANK]) &&
          take_fact(&process->cwd, from->facts[SC_FEED_CWD]);
 }

@@ -40,7 +40,8 @@ static bool is_kineto(const char *text, size_t n)
     ++at;
   if (at == n || (text[at] != '{' && text[at] != '['))
     return false;
-  if (holds(text, n < OURS ? n : OURS, "\"synccount/report/") || holds(text, n < OURS ? n : OURS, "\"generator\":\"synccount\""))
+  if (holds(text, n < OURS ? n : OURS, "\"synccount/report/") ||
+      holds(text, n < OURS ? n : OURS, "\"generator\":\"synccount\""))
     return false; /* a report or a Chrome trace of ours */
   if (text[at] == '[')
     return holds(text, n, "\"ph\"");

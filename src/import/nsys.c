@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Nsight Systems exports (nsys export --type sqlite). Which tables and columns there are differs between versions, and a
- * table in which nothing was recorded is left out: every one is looked for, and what is missing is said. */
+ * Nsight Systems exports (nsys export --type sqlite). Which tables and columns there are differs between versions, and
+ * a table in which nothing was recorded is left out: every one is looked for, and what is missing is said. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +10,16 @@
 #include "import/import.h"
 #include "import/nsys_db.h"
 
-/* Times are relative to the session's start and may lie before it (13 days at most). The feed takes no negative ones. */
+/* Times are relative to the session's start and may lie before it (13 days at most). The feed takes no negative ones.
+ */
 #define TIME_BIAS ((int64_t)1 << 50)
 #define CHAINS_MAX (4u << 20) /* call chains that are kept apart */
 
-#define PID_BITS 24 /* globalTid: the machine and its kind, the process, the thread; globalPid: the same with thread 0 */
+#define PID_BITS \
+  24 /* globalTid: the machine and its kind, the process, the thread; globalPid: the same with thread 0 */
 #define PID_MASK 0xffffff
 
-struct name { /* a call's name */
+struct name {   /* a call's name */
   uint32_t api; /* of the feed; 0: it does not matter */
   enum sc_op op;
 };
@@ -28,15 +30,15 @@ struct nsys {
   struct sc_feed *feed;
   struct sc_findings *findings;
   struct nsys_map memory_kinds, copy_kinds, event_types, memory_operations; /* by the trace's numbers */
-  struct nsys_map name_index; /* StringIds id -> names */
+  struct nsys_map name_index;                                               /* StringIds id -> names */
   struct name *names;
   size_t name_count, name_cap;
-  struct nsys_map texts;   /* StringIds id -> the feed's string */
-  struct nsys_map threads; /* globalTid -> the feed's thread */
-  struct nsys_map processes; /* globalTid without its thread -> the feed's process */
+  struct nsys_map texts;      /* StringIds id -> the feed's string */
+  struct nsys_map threads;    /* globalTid -> the feed's thread */
+  struct nsys_map processes;  /* globalTid without its thread -> the feed's process */
   struct nsys_map with_calls; /* likewise, of those that made calls */
-  struct nsys_map domains; /* of the process that the domain was made in, and its number -> the feed's string */
-  struct nsys_map chains;  /* call chain id -> the feed's stack */
+  struct nsys_map domains;    /* of the process that the domain was made in, and its number -> the feed's string */
+  struct nsys_map chains;     /* call chain id -> the feed's stack */
   uint64_t nameless, copies, stream_syncs, frees, queries;
   bool has_status, has_chains, has_ranges, has_frees;
   uint64_t unplaced; /* device work of no known process */
@@ -76,8 +78,8 @@ enum { MEMORY_ALLOCATED, MEMORY_FREED };
 
 /* The first that the name holds wins. */
 static const struct meaning memory_kinds[] = {
-    {"PAGEABLE", SC_MEMORY_PAGEABLE, 0}, {"PINNED", SC_MEMORY_PINNED, 1},   {"MANAGED", SC_MEMORY_MANAGED, 4},
-    {"DEVICE", SC_MEMORY_DEVICE, 2},     {"ARRAY", SC_MEMORY_ARRAY, 3},     {"UNKNOWN", SC_MEMORY_UNKNOWN, 7},
+    {"PAGEABLE", SC_MEMORY_PAGEABLE, 0}, {"PINNED", SC_MEMORY_PINNED, 1}, {"MANAGED", SC_MEMORY_MANAGED, 4},
+    {"DEVICE", SC_MEMORY_DEVICE, 2},     {"ARRAY", SC_MEMORY_ARRAY, 3},   {"UNKNOWN", SC_MEMORY_UNKNOWN, 7},
     {NULL, SC_MEMORY_DEVICE, 5},         {NULL, SC_MEMORY_MANAGED, 6},
 };
 static const struct meaning copy_kinds[] = {
@@ -88,11 +90,12 @@ static const struct meaning copy_kinds[] = {
     {"PTOP", SC_DIRECTION_D2D, 10},
 };
 static const struct meaning event_types[] = {
-    {"NvtxPushPopRange", RANGE_PUSH_POP, 59},    {"NvtxStartEndRange", RANGE_START_END, 60},
-    {"NvtxtPushPopRange", RANGE_PUSH_POP, 70},   {"NvtxtStartEndRange", RANGE_START_END, 71},
+    {"NvtxPushPopRange", RANGE_PUSH_POP, 59},  {"NvtxStartEndRange", RANGE_START_END, 60},
+    {"NvtxtPushPopRange", RANGE_PUSH_POP, 70}, {"NvtxtStartEndRange", RANGE_START_END, 71},
     {"NvtxDomainCreate", DOMAIN_CREATE, 75},
 };
-static const struct meaning memory_operations[] = {{"DEALLOCATION", MEMORY_FREED, 1}, {"ALLOCATION", MEMORY_ALLOCATED, 0}};
+static const struct meaning memory_operations[] = {{"DEALLOCATION", MEMORY_FREED, 1},
+                                                   {"ALLOCATION", MEMORY_ALLOCATED, 0}};
 
 static bool contains(const char *text, size_t length, const char *part)
 {
@@ -127,9 +130,9 @@ static enum sc_status load_enum(struct nsys *n, const char *name, const struct m
 
 static enum sc_status load_enums(struct nsys *n, struct sc_error *err)
 {
-#define LOAD(name, field)                                                               \
-  if (status == SC_OK)                                                                  \
-    status = load_enum(n, name, field, SC_COUNTOF(field), &n->field, err)
+#define LOAD(name, field) \
+  if (status == SC_OK)    \
+  status = load_enum(n, name, field, SC_COUNTOF(field), &n->field, err)
   enum sc_status status = SC_OK;
   LOAD("ENUM_CUDA_MEM_KIND", memory_kinds);
   LOAD("ENUM_CUDA_MEMCPY_OPER", copy_kinds);
@@ -334,9 +337,8 @@ static enum sc_status take_call(struct nsys *n, const struct nsys_rows *rows, ui
   count_call(n, name->op);
   if (!name->api)
     return SC_OK;
-  if (!thread_of(n, thread, &call.thread) ||
-      (!nsys_map_get(&n->with_calls, thread >> PID_BITS, &ignored) &&
-       !nsys_map_put(&n->with_calls, thread >> PID_BITS, 1)))
+  if (!thread_of(n, thread, &call.thread) || (!nsys_map_get(&n->with_calls, thread >> PID_BITS, &ignored) &&
+                                              !nsys_map_put(&n->with_calls, thread >> PID_BITS, 1)))
     return no_memory(err);
   call.api = name->api;
   call.start_ns = biased(start);
@@ -387,10 +389,10 @@ static bool add_copy(struct nsys *n, const struct nsys_rows *rows, struct sc_fee
   bool from_host = direction == SC_DIRECTION_H2D || direction == SC_DIRECTION_H2H;
   bool known = direction != SC_DIRECTION_NONE;
   work->direction = (uint8_t)direction;
-  work->dst = (uint8_t)meaning_of(rows, COPY_DST, &n->memory_kinds,
-                                  known && !to_host ? SC_MEMORY_DEVICE : SC_MEMORY_UNKNOWN);
-  work->src = (uint8_t)meaning_of(rows, COPY_SRC, &n->memory_kinds,
-                                  known && !from_host ? SC_MEMORY_DEVICE : SC_MEMORY_UNKNOWN);
+  work->dst =
+      (uint8_t)meaning_of(rows, COPY_DST, &n->memory_kinds, known && !to_host ? SC_MEMORY_DEVICE : SC_MEMORY_UNKNOWN);
+  work->src =
+      (uint8_t)meaning_of(rows, COPY_SRC, &n->memory_kinds, known && !from_host ? SC_MEMORY_DEVICE : SC_MEMORY_UNKNOWN);
   if (nsys_integer(rows, COPY_BYTES, &bytes) && bytes > 0)
     work->bytes = (uint64_t)bytes;
   return true;
@@ -432,8 +434,8 @@ static const struct work_table {
      SC_FEED_COPY,
      add_copy},
     {{"CUPTI_ACTIVITY_KIND_MEMSET", {WORK_COLUMNS, "bytes", "memKind"}, 3}, SC_FEED_MEMSET, add_memset},
-    /* Its syncType is not looked at: Nsight Systems 2025.3 writes stream synchronises as 2, which its own table of names
-     * calls a stream wait. What waits is known by the call's name; this tells the stream. */
+    /* Its syncType is not looked at: Nsight Systems 2025.3 writes stream synchronises as 2, which its own table of
+     * names calls a stream wait. What waits is known by the call's name; this tells the stream. */
     {{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {WORK_COLUMNS}, 1}, SC_FEED_SYNC, NULL},
     {{"CUDA_GPU_MEMORY_USAGE_EVENTS",
       {WORK_COLUMNS, "memoryOperationType", "memKind", "localMemoryPoolAddress", "importedMemoryPoolAddress"},
@@ -510,7 +512,8 @@ static enum sc_status read_work(struct nsys *n, const struct work_table *from, s
   return status == SC_OK && !warn_odd(n, from->table.name, odd) ? no_memory(err) : status;
 }
 
-/* ---- NVTX ---------------------------------------------------------------------------------------------------------- */
+/* ---- NVTX ----------------------------------------------------------------------------------------------------------
+ */
 
 enum { NVTX_START, NVTX_TYPE, NVTX_THREAD, NVTX_END, NVTX_TEXT, NVTX_TEXT_ID, NVTX_DOMAIN };
 static const struct nsys_table nvtx = {
@@ -593,7 +596,8 @@ static enum sc_status read_nvtx(struct nsys *n, bool domains, struct sc_error *e
   return status == SC_OK && !warn_odd(n, nvtx.name, odd) ? no_memory(err) : status;
 }
 
-/* ---- names of threads, processes and the machine --------------------------------------------------------------------- */
+/* ---- names of threads, processes and the machine
+ * --------------------------------------------------------------------- */
 
 static enum sc_status name_threads(struct nsys *n, struct sc_error *err)
 {
@@ -647,7 +651,8 @@ static enum sc_status read_command(struct nsys *n, struct sc_error *err)
   while (status == SC_OK && (status = nsys_rows_next(&rows, &more, err)) == SC_OK && more) {
     size_t length, value_length;
     const char *name = nsys_text(&rows, 0, &length), *value = nsys_text(&rows, 1, &value_length);
-    if (!name || !value || length < sizeof prefix || memcmp(name, prefix, sizeof prefix - 1) != 0 || command.len > 65536)
+    if (!name || !value || length < sizeof prefix || memcmp(name, prefix, sizeof prefix - 1) != 0 ||
+        command.len > 65536)
       continue;
     name += sizeof prefix - 1;
     if (strcmp(name, "COMMAND") == 0 || (strncmp(name, "ARGUMENT_", 9) == 0 && command.len)) {
@@ -669,7 +674,8 @@ static enum sc_status read_command(struct nsys *n, struct sc_error *err)
   return status;
 }
 
-/* The first row's text of a column, where another column is `key` (NULL: any row). The caller frees *out; NULL: none. */
+/* The first row's text of a column, where another column is `key` (NULL: any row). The caller frees *out; NULL: none.
+ */
 static enum sc_status read_text(struct nsys *n, const struct nsys_table *table, const char *key, char **out,
                                 struct sc_error *err)
 {
@@ -732,8 +738,8 @@ static enum sc_status describe(struct nsys *n, struct sc_error *err)
     status = read_text(n, &system, "NvDriverVersion", &driver, err);
   for (size_t i = 0; status == SC_OK && host && i < n->processes.count; ++i)
     sc_feed_fact(n->feed, n->processes.values[i], SC_FEED_HOST, host, strlen(host));
-  if (status == SC_OK && (!set_once(n->findings, "device", "name", gpu) ||
-                          !set_once(n->findings, "host", "driver", driver)))
+  if (status == SC_OK &&
+      (!set_once(n->findings, "device", "name", gpu) || !set_once(n->findings, "host", "driver", driver)))
     status = no_memory(err);
   free(gpu);
   free(host);
@@ -741,12 +747,10 @@ static enum sc_status describe(struct nsys *n, struct sc_error *err)
   return status;
 }
 
-/* ---- what the trace cannot tell ---------------------------------------------------------------------------------------- */
+/* ---- what the trace cannot tell
+ * ---------------------------------------------------------------------------------------- */
 
-static void lacks(struct sc_buf *text, const char *what)
-{
-  sc_buf_printf(text, "%s%s", text->len ? "; " : "", what);
-}
+static void lacks(struct sc_buf *text, const char *what) { sc_buf_printf(text, "%s%s", text->len ? "; " : "", what); }
 
 static bool warn_missing(const struct nsys *n)
 {
@@ -754,12 +758,15 @@ static bool warn_missing(const struct nsys *n)
   struct sc_buf text = {0};
   bool ok = true;
   if (totals.calls == 0 && n->nameless == 0)
-    return sc_findings_warn(n->findings, "%s: no CUDA API calls were recorded there (nsys profile --trace=cuda,nvtx "
-                                         "records them).", n->db.path);
+    return sc_findings_warn(n->findings,
+                            "%s: no CUDA API calls were recorded there (nsys profile --trace=cuda,nvtx "
+                            "records them).",
+                            n->db.path);
   if (n->copies && totals.copies == 0)
     lacks(&text, "copies on the device (whether a copy blocked, and for what memory, is not known)");
   if (n->stream_syncs && totals.syncs == 0)
-    lacks(&text, "synchronisations (which stream one was for is not known: none is taken to be part of the copy before it)");
+    lacks(&text,
+          "synchronisations (which stream one was for is not known: none is taken to be part of the copy before it)");
   if (n->frees && !n->has_frees)
     lacks(&text, "memory use (frees of NULL and of pool memory, which do not wait, cannot be told from others: nsys "
                  "profile --cuda-memory-usage=true records it)");
@@ -768,22 +775,26 @@ static bool warn_missing(const struct nsys *n)
   if (!n->has_ranges)
     lacks(&text, "NVTX ranges (nothing can be given to steps or layers)");
   if (!n->has_chains)
-    lacks(&text, "call chains (places are told by range and call alone: nsys profile --cudabacktrace=all records them)");
+    lacks(&text,
+          "call chains (places are told by range and call alone: nsys profile --cudabacktrace=all records them)");
   if (text.len)
     ok = !text.failed && sc_findings_warn(n->findings, "%s: not recorded there: %s.", n->db.path, text.data);
   if (ok && n->nameless)
-    ok = sc_findings_warn(n->findings, "%s: %" PRIu64 " calls have no name there (StringIds lacks it) and are not counted.",
+    ok = sc_findings_warn(n->findings,
+                          "%s: %" PRIu64 " calls have no name there (StringIds lacks it) and are not counted.",
                           n->db.path, n->nameless);
   if (ok && n->unplaced)
     ok = sc_findings_warn(n->findings,
-                          "%s: %" PRIu64 " pieces of device work name no process, and several processes made calls: they "
+                          "%s: %" PRIu64
+                          " pieces of device work name no process, and several processes made calls: they "
                           "were left out.",
                           n->db.path, n->unplaced);
   sc_buf_free(&text);
   return ok;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+/* ---- all of it
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static enum sc_status check_export(const struct nsys *n, struct sc_error *err)
 {
@@ -842,8 +853,8 @@ enum sc_status sc_import_nsys(const char *path, const struct sc_analysis_options
   nsys_close(&n.db);
   sc_feed_free(n.feed);
   struct nsys_map *maps[] = {&n.memory_kinds, &n.copy_kinds, &n.event_types, &n.memory_operations,
-                             &n.name_index,   &n.texts,      &n.threads,    &n.processes,   &n.with_calls,
-                             &n.domains,      &n.chains};
+                             &n.name_index,   &n.texts,      &n.threads,     &n.processes,
+                             &n.with_calls,   &n.domains,    &n.chains};
   for (size_t i = 0; i < SC_COUNTOF(maps); ++i)
     nsys_map_free(maps[i]);
   free(n.names);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * By libsqlite3. The file may be anybody's: only plain tables are read (a view is a program), and no row may be huge. */
+ * By libsqlite3. The file may be anybody's: only plain tables are read (a view is a program), and no row may be huge.
+ */
 #include "import/nsys_db.h"
 
 #include <errno.h>
@@ -50,8 +51,9 @@ static enum sc_status configure(struct nsys_db *db, struct sc_error *err)
   sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
   sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
   /* Reading the schema is the first look at the file. */
-  if (sqlite3_exec(db->sqlite, "PRAGMA cell_size_check=1; PRAGMA cache_size=-16384; SELECT 1 FROM sqlite_schema LIMIT 1",
-                   NULL, NULL, NULL) != SQLITE_OK)
+  if (sqlite3_exec(db->sqlite,
+                   "PRAGMA cell_size_check=1; PRAGMA cache_size=-16384; SELECT 1 FROM sqlite_schema LIMIT 1", NULL,
+                   NULL, NULL) != SQLITE_OK)
     return nsys_fail(db, NULL, err);
   return SC_OK;
 }
@@ -148,8 +150,8 @@ enum sc_status nsys_rows_open(const struct nsys_db *db, const struct nsys_table 
     bool here = rows->present >> i & 1;
     if (!here && i < table->needed)
       status = sc_error_set(err, SC_ERR_FORMAT,
-                            "'%s' is no Nsight Systems export that can be read: its table %s has no column %s", db->path,
-                            table->name, table->columns[i]);
+                            "'%s' is no Nsight Systems export that can be read: its table %s has no column %s",
+                            db->path, table->name, table->columns[i]);
     sc_buf_printf(&sql, here ? "%s\"%s\"" : "%sNULL", i ? ", " : "", table->columns[i]);
   }
   sc_buf_printf(&sql, " FROM \"%s\" %s", table->name, order ? order : "");

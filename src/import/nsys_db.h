@@ -64,7 +64,8 @@ struct nsys_strings {
   sqlite3_stmt *statement; /* NULL: the table is missing */
   const struct nsys_db *db;
 };
-enum sc_status nsys_strings_open(const struct nsys_db *db, struct nsys_strings *strings, struct sc_error *err) SC_NODISCARD;
+enum sc_status nsys_strings_open(const struct nsys_db *db, struct nsys_strings *strings,
+                                 struct sc_error *err) SC_NODISCARD;
 void nsys_strings_close(struct nsys_strings *strings);
 /* The text of an id, valid until the next look-up; *text is NULL if it is not there. */
 enum sc_status nsys_string(struct nsys_strings *strings, int64_t id, const char **text, size_t *length,
@@ -80,7 +81,8 @@ struct nsys_map { /* zeroed: empty */
   bool has_last;
 };
 bool nsys_map_get(struct nsys_map *map, int64_t key, uint32_t *value);
-bool nsys_map_put(struct nsys_map *map, int64_t key, uint32_t value); /* a later one replaces it; false: out of memory */
+bool nsys_map_put(struct nsys_map *map, int64_t key,
+                  uint32_t value); /* a later one replaces it; false: out of memory */
 void nsys_map_free(struct nsys_map *map);
 
 #endif

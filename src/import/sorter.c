@@ -26,7 +26,7 @@ struct sc_sorter {
   struct sc_order order;
   size_t size, capacity, count; /* of an item in bytes; items in memory */
   struct entry *entries;        /* [count] in order, once sorted */
-  unsigned char *items; /* grows up to capacity */
+  unsigned char *items;         /* grows up to capacity */
   size_t allocated;
   FILE *file;
   uint64_t file_bytes;
@@ -113,7 +113,8 @@ static size_t merge_pairs(const struct sc_sorter *s, const struct entry *from, s
     size_t left = at, middle = run_end(s, from, at), right = middle;
     size_t end = middle < s->count ? run_end(s, from, middle) : middle;
     for (; at < end; ++at)
-      into[at] = right == end || (left < middle && goes_first(s, &from[left], &from[right])) ? from[left++] : from[right++];
+      into[at] =
+          right == end || (left < middle && goes_first(s, &from[left], &from[right])) ? from[left++] : from[right++];
   }
   return runs;
 }

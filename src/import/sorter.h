@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sorts more fixed-size items than fit into memory: sorted runs go to a temporary file and are merged on the way out. */
+ * Sorts more fixed-size items than fit into memory: sorted runs go to a temporary file and are merged on the way out.
+ */
 #ifndef SC_IMPORT_SORTER_H
 #define SC_IMPORT_SORTER_H
 
@@ -16,8 +17,8 @@ struct sc_order {
   int (*compare)(const void *left, const void *right);
 };
 struct sc_sorter;
-/* memory: bytes of items to keep before a run is written; half as much again is used while they are sorted. NULL: out of
- * memory. */
+/* memory: bytes of items to keep before a run is written; half as much again is used while they are sorted. NULL: out
+ * of memory. */
 struct sc_sorter *sc_sorter_new(const struct sc_order *order, size_t memory) SC_NODISCARD;
 void sc_sorter_free(struct sc_sorter *sorter); /* accepts NULL */
 /* Copies the item in. False: it could not be kept; sc_sorter_next says why. */

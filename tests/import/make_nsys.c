@@ -9,20 +9,28 @@
 
 static const char schema[] =
     "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER, globalTid "
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER, "
+    "globalTid "
     "INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL, callchainId INTEGER);"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId "
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, "
+    "streamId "
     "INTEGER, correlationId INTEGER, globalPid INTEGER);"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId "
-    "INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER, srcKind INTEGER, dstKind INTEGER);"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, "
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, "
+    "streamId "
+    "INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER, srcKind INTEGER, dstKind "
+    "INTEGER);"
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start INTEGER, end INTEGER, deviceId INTEGER, contextId "
+    "INTEGER, "
     "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, syncType INTEGER);"
-    "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, endGlobalTid "
+    "CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, "
+    "endGlobalTid "
     "INTEGER, textId INTEGER, domainId INTEGER);"
     /* numbers of our own: they are to be joined by name */
     "CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER PRIMARY KEY, name TEXT);"
-    "INSERT INTO ENUM_CUDA_MEM_KIND VALUES (21,'CUDA_MEMOPR_MEMORY_KIND_PAGEABLE'),(22,'CUDA_MEMOPR_MEMORY_KIND_PINNED'),"
-    "(23,'CUDA_MEMOPR_MEMORY_KIND_DEVICE'),(24,'CUDA_MEMOPR_MEMORY_KIND_MANAGED'),(25,'CUDA_MEMOPR_MEMORY_KIND_UNKNOWN');"
+    "INSERT INTO ENUM_CUDA_MEM_KIND VALUES "
+    "(21,'CUDA_MEMOPR_MEMORY_KIND_PAGEABLE'),(22,'CUDA_MEMOPR_MEMORY_KIND_PINNED'),"
+    "(23,'CUDA_MEMOPR_MEMORY_KIND_DEVICE'),(24,'CUDA_MEMOPR_MEMORY_KIND_MANAGED'),(25,'CUDA_MEMOPR_MEMORY_KIND_UNKNOWN'"
+    ");"
     "CREATE TABLE ENUM_CUDA_MEMCPY_OPER (id INTEGER PRIMARY KEY, name TEXT);"
     "INSERT INTO ENUM_CUDA_MEMCPY_OPER VALUES (31,'CUDA_MEMCPY_KIND_HTOD'),(32,'CUDA_MEMCPY_KIND_DTOH'),"
     "(33,'CUDA_MEMCPY_KIND_DTOD'),(34,'CUDA_MEMCPY_KIND_HTOH'),(35,'CUDA_MEMCPY_KIND_UVM_DTOH');"
@@ -63,13 +71,15 @@ int64_t nsys_call_status(struct nsys_file *f, const char *name, int status)
 {
   f->now += 1000;
   ++f->correlation;
-  nsys_sql(f,
-           "INSERT INTO StringIds SELECT (SELECT coalesce(max(id), 100) + 1 FROM StringIds), %Q WHERE NOT EXISTS (SELECT 1 "
-           "FROM StringIds WHERE value = %Q)",
-           name, name);
-  nsys_sql(f,
-           "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT %lld,%lld,0,%lld,%lld,id,%d,NULL FROM StringIds WHERE value = %Q",
-           (long long)f->now, (long long)f->now + 10000, (long long)f->thread, (long long)f->correlation, status, name);
+  nsys_sql(
+      f,
+      "INSERT INTO StringIds SELECT (SELECT coalesce(max(id), 100) + 1 FROM StringIds), %Q WHERE NOT EXISTS (SELECT 1 "
+      "FROM StringIds WHERE value = %Q)",
+      name, name);
+  nsys_sql(
+      f,
+      "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT %lld,%lld,0,%lld,%lld,id,%d,NULL FROM StringIds WHERE value = %Q",
+      (long long)f->now, (long long)f->now + 10000, (long long)f->thread, (long long)f->correlation, status, name);
   f->now += 10000;
   return f->correlation;
 }
@@ -96,7 +106,8 @@ void nsys_copy(struct nsys_file *f, const char *kind, const char *src, const cha
 void nsys_sync(struct nsys_file *f, const char *type, int64_t stream)
 {
   nsys_sql(f,
-           "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION SELECT %lld,%lld,0,1,%lld,%lld,%lld,id FROM ENUM_CUPTI_SYNC_TYPE "
+           "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION SELECT %lld,%lld,0,1,%lld,%lld,%lld,id FROM "
+           "ENUM_CUPTI_SYNC_TYPE "
            "WHERE name='CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_%s'",
            (long long)f->now - 9000, (long long)f->now - 1000, (long long)stream, (long long)f->correlation,
            (long long)NSYS_GLOBAL, type);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Nsight Systems exports: the counts of DESIGN.md's sequences, ranges, sites, drain gaps; other schemas; hostile files. */
+ * Nsight Systems exports: the counts of DESIGN.md's sequences, ranges, sites, drain gaps; other schemas; hostile files.
+ */
 #include "import/make_nsys.h"
 
 #include <math.h>
@@ -10,9 +11,9 @@
 #include <unistd.h>
 
 #define TEST(name) static void name(void **state)
-#define BEGIN(f)           \
-  struct nsys_file f;      \
-  (void)state;             \
+#define BEGIN(f)      \
+  struct nsys_file f; \
+  (void)state;        \
   nsys_begin(&f)
 
 #define PAGEABLE "PAGEABLE"
@@ -41,8 +42,8 @@ static const struct sc_range_findings *range_of(const struct nsys_file *f, const
 
 static void range(struct nsys_file *f, int64_t start, int64_t end, int type, const char *name)
 {
-  nsys_sql(f, "INSERT INTO NVTX_EVENTS VALUES (%lld,%lld,%d,%Q,%lld,NULL,NULL,0)", (long long)start, (long long)end, type,
-           name, (long long)f->thread);
+  nsys_sql(f, "INSERT INTO NVTX_EVENTS VALUES (%lld,%lld,%d,%Q,%lld,NULL,NULL,0)", (long long)start, (long long)end,
+           type, name, (long long)f->thread);
 }
 
 /* ---- the table of sequences ------------------------------------------------------------------------- */
@@ -249,13 +250,17 @@ TEST(frees_are_judged_where_memory_use_was_recorded)
   expect(&f, 0, 0, 0);
   assert_int_equal(f.process->counts.uncertain, 3);
   assert_true(nsys_warned(&f, "--cuda-memory-usage=true"));
-  nsys_sql(&f, "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER, globalPid INTEGER, deviceId INTEGER, contextId "
-               "INTEGER, memKind INTEGER, memoryOperationType INTEGER, correlationId INTEGER, localMemoryPoolAddress INTEGER)");
+  nsys_sql(
+      &f,
+      "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER, globalPid INTEGER, deviceId INTEGER, contextId "
+      "INTEGER, memKind INTEGER, memoryOperationType INTEGER, correlationId INTEGER, localMemoryPoolAddress INTEGER)");
   nsys_sql(&f, "CREATE TABLE ENUM_CUDA_DEV_MEM_EVENT_OPER (id INTEGER, name TEXT)");
   nsys_sql(&f, "INSERT INTO ENUM_CUDA_DEV_MEM_EVENT_OPER VALUES (8,'CUDA_DEV_MEM_EVENT_OPR_ALLOCATION'),"
                "(9,'CUDA_DEV_MEM_EVENT_OPR_DEALLOCATION')");
-  nsys_sql(&f, "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (2000,%lld,0,1,23,9,%lld,NULL),(2001,%lld,0,1,23,9,%lld,4096)",
-           (long long)NSYS_GLOBAL, (long long)real, (long long)NSYS_GLOBAL, (long long)pool);
+  nsys_sql(
+      &f,
+      "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (2000,%lld,0,1,23,9,%lld,NULL),(2001,%lld,0,1,23,9,%lld,4096)",
+      (long long)NSYS_GLOBAL, (long long)real, (long long)NSYS_GLOBAL, (long long)pool);
   nsys_read(&f, SC_OK);
   assert_int_equal(f.process->counts.by_class[SC_CLASS_IMPLICIT], 1);
   assert_int_equal(f.process->counts.uncertain, 0);
@@ -340,7 +345,8 @@ TEST(a_start_end_range_counts_for_the_thread_that_started_it)
 TEST(a_range_without_an_end_is_unfinished)
 {
   BEGIN(f);
-  nsys_sql(&f, "INSERT INTO NVTX_EVENTS VALUES (%lld,NULL,159,'open',%lld,NULL,NULL,0)", (long long)f.now, (long long)f.thread);
+  nsys_sql(&f, "INSERT INTO NVTX_EVENTS VALUES (%lld,NULL,159,'open',%lld,NULL,NULL,0)", (long long)f.now,
+           (long long)f.thread);
   SYNC(&f, 7);
   expect(&f, 1, 0, 0);
   assert_int_equal(range_of(&f, "open")->unfinished, 1);
@@ -354,13 +360,13 @@ TEST(domains_and_registered_names_are_looked_up)
   int64_t start = f.now;
   SYNC(&f, 7);
   nsys_sql(&f, "INSERT INTO StringIds VALUES (801,'ncclAllReduce'), (802, 'NCCL')");
-  nsys_sql(&f, "INSERT INTO NVTX_EVENTS VALUES (%lld,%lld,159,NULL,%lld,NULL,801,3)", (long long)start, (long long)f.now,
-           (long long)f.thread);
+  nsys_sql(&f, "INSERT INTO NVTX_EVENTS VALUES (%lld,%lld,159,NULL,%lld,NULL,801,3)", (long long)start,
+           (long long)f.now, (long long)f.thread);
   nsys_sql(&f, "INSERT INTO NVTX_EVENTS VALUES (1,NULL,175,NULL,%lld,NULL,802,3)", (long long)f.thread);
   start = f.now;
   SYNC(&f, 7);
-  nsys_sql(&f, "INSERT INTO NVTX_EVENTS VALUES (%lld,%lld,159,'x',%lld,NULL,NULL,9)", (long long)start, (long long)f.now,
-           (long long)f.thread);
+  nsys_sql(&f, "INSERT INTO NVTX_EVENTS VALUES (%lld,%lld,159,'x',%lld,NULL,NULL,9)", (long long)start,
+           (long long)f.now, (long long)f.thread);
   expect(&f, 2, 0, 0);
   assert_string_equal(range_of(&f, "ncclAllReduce")->domain, "NCCL");
   assert_string_equal(range_of(&f, "x")->domain, "domain 9");
@@ -391,11 +397,13 @@ TEST(the_numbers_of_emit_nvtx_are_left_out_of_names)
 TEST(call_chains_are_the_native_frames_of_sites)
 {
   BEGIN(f);
-  nsys_sql(&f, "CREATE TABLE CUDA_CALLCHAINS (id INTEGER, symbol INTEGER, module INTEGER, unresolved INTEGER, originalIP "
-               "INTEGER, stackDepth INTEGER, PRIMARY KEY (id, stackDepth))");
+  nsys_sql(&f,
+           "CREATE TABLE CUDA_CALLCHAINS (id INTEGER, symbol INTEGER, module INTEGER, unresolved INTEGER, originalIP "
+           "INTEGER, stackDepth INTEGER, PRIMARY KEY (id, stackDepth))");
   nsys_sql(&f, "INSERT INTO StringIds VALUES (701,'cudaStreamSynchronize'),(702,'/usr/lib/libcudart.so.13'),"
                "(703,'wait_for_it(int)'),(704,'/opt/app/program'),(705,'main')");
-  nsys_sql(&f, "INSERT INTO CUDA_CALLCHAINS VALUES (5,705,704,0,1,2),(5,703,704,0,1,1),(5,701,702,0,1,0),(6,705,704,0,1,0)");
+  nsys_sql(
+      &f, "INSERT INTO CUDA_CALLCHAINS VALUES (5,705,704,0,1,2),(5,703,704,0,1,1),(5,701,702,0,1,0),(6,705,704,0,1,0)");
   SYNC(&f, 7);
   SYNC(&f, 7);
   nsys_sql(&f, "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET callchainId = 5");
@@ -505,8 +513,9 @@ TEST(one_process_has_the_command_that_was_profiled)
   BEGIN(f);
   SYNC(&f, 7);
   nsys_sql(&f, "CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT)");
-  nsys_sql(&f, "INSERT INTO META_DATA_CAPTURE VALUES ('PROCESS_0:COMMAND','python'),('PROCESS_0:ARGUMENT_0','train.py'),"
-               "('PROCESS_0:ENVIRONMENT_VARIABLE','SECRET=1')");
+  nsys_sql(&f,
+           "INSERT INTO META_DATA_CAPTURE VALUES ('PROCESS_0:COMMAND','python'),('PROCESS_0:ARGUMENT_0','train.py'),"
+           "('PROCESS_0:ENVIRONMENT_VARIABLE','SECRET=1')");
   nsys_read(&f, SC_OK);
   assert_string_equal(f.process->command, "python train.py");
   nsys_end(&f);
@@ -547,7 +556,8 @@ TEST(times_are_those_of_the_session_and_the_day_is_known)
   nsys_end(&f);
 }
 
-/* ---- what is missing ------------------------------------------------------------------------------------------------ */
+/* ---- what is missing ------------------------------------------------------------------------------------------------
+ */
 
 TEST(missing_tables_are_said_to_be_not_recorded)
 {
@@ -582,8 +592,10 @@ TEST(enumerations_that_are_missing_have_their_usual_numbers)
   D2H(&f, 7, PAGEABLE);
   SYNC(&f, 7);
   nsys_sql(&f, "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET copyKind = 2, srcKind = 2, dstKind = 0");
-  nsys_sql(&f, "DROP TABLE ENUM_CUDA_MEM_KIND; DROP TABLE ENUM_CUDA_MEMCPY_OPER; DROP TABLE ENUM_CUPTI_SYNC_TYPE; DROP TABLE "
-               "ENUM_NSYS_EVENT_TYPE");
+  nsys_sql(
+      &f,
+      "DROP TABLE ENUM_CUDA_MEM_KIND; DROP TABLE ENUM_CUDA_MEMCPY_OPER; DROP TABLE ENUM_CUPTI_SYNC_TYPE; DROP TABLE "
+      "ENUM_NSYS_EVENT_TYPE");
   range(&f, 1, f.now, 59, "all");
   expect(&f, 0, 0, 1);
   assert_int_equal(range_of(&f, "all")->total.syncs, 1);
@@ -605,7 +617,8 @@ TEST(work_of_no_named_process_is_used_if_there_is_only_one)
   nsys_end(&f);
 }
 
-/* ---- files by others -------------------------------------------------------------------------------------------------- */
+/* ---- files by others
+ * -------------------------------------------------------------------------------------------------- */
 
 static void read_data(struct nsys_file *f, const char *name)
 {
@@ -657,19 +670,25 @@ TEST(an_export_of_six_tables_counts_as_written_down)
   sc_findings_free(f.findings);
 }
 
-/* ---- hostile files ------------------------------------------------------------------------------------------------------ */
+/* ---- hostile files
+ * ------------------------------------------------------------------------------------------------------ */
 
 TEST(rows_with_wrong_types_are_left_out_and_counted)
 {
   BEGIN(f);
   SYNC(&f, 7);
   nsys_sql(&f, "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL");
-  nsys_sql(&f, "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, contextId, streamId, correlationId, globalPid)");
-  nsys_sql(&f, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ('soon',1,0,1,7,1,1),(NULL,NULL,NULL,NULL,NULL,NULL,NULL),"
-               "(x'00ff','x','y','z',1e300,-5,'w'),(9223372036854775807,-9223372036854775808,-1,-1,-1,-1,-1),(1.5,2.5,0,1,7,1,%lld)",
+  nsys_sql(
+      &f,
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, contextId, streamId, correlationId, globalPid)");
+  nsys_sql(&f,
+           "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ('soon',1,0,1,7,1,1),(NULL,NULL,NULL,NULL,NULL,NULL,NULL),"
+           "(x'00ff','x','y','z',1e300,-5,'w'),(9223372036854775807,-9223372036854775808,-1,-1,-1,-1,-1),(1.5,2.5,0,1,"
+           "7,1,%lld)",
            (long long)NSYS_GLOBAL);
-  nsys_sql(&f, "INSERT INTO NVTX_EVENTS VALUES (1,2,159,x'6162',%lld,NULL,NULL,0),(3,4,159,NULL,%lld,NULL,99999,0),"
-               "('a',2,159,'t',%lld,NULL,NULL,0)",
+  nsys_sql(&f,
+           "INSERT INTO NVTX_EVENTS VALUES (1,2,159,x'6162',%lld,NULL,NULL,0),(3,4,159,NULL,%lld,NULL,99999,0),"
+           "('a',2,159,'t',%lld,NULL,NULL,0)",
            (long long)f.thread, (long long)f.thread, (long long)f.thread);
   expect(&f, 1, 0, 0);
   assert_true(nsys_warned(&f, "3 rows of CUPTI_ACTIVITY_KIND_KERNEL were left out"));
@@ -713,8 +732,10 @@ TEST(a_view_in_the_place_of_a_table_is_not_run)
   BEGIN(f);
   SYNC(&f, 7);
   nsys_sql(&f, "DROP TABLE NVTX_EVENTS");
-  nsys_sql(&f, "CREATE VIEW NVTX_EVENTS AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, "
-               "59 AS eventType, 1 AS globalTid FROM n");
+  nsys_sql(
+      &f,
+      "CREATE VIEW NVTX_EVENTS AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS start, "
+      "59 AS eventType, 1 AS globalTid FROM n");
   expect(&f, 1, 0, 0); /* or it would never end */
   assert_true(nsys_warned(&f, "NVTX ranges"));
   nsys_end(&f);
@@ -743,7 +764,8 @@ TEST(another_database_is_told_from_an_export)
   nsys_end(&f);
 }
 
-/* Every kind of cut and of flipped byte gives findings or an error, never a crash (run under the sanitizers as well). */
+/* Every kind of cut and of flipped byte gives findings or an error, never a crash (run under the sanitizers as well).
+ */
 TEST(damaged_files_give_an_error_or_findings)
 {
   BEGIN(f);

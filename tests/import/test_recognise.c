@@ -66,8 +66,9 @@ static void the_content_decides_and_not_the_name(void **state)
                    SC_IMPORT_KINETO);
   assert_int_equal(KIND("a", "[{\"name\":\"x\",\"ph\":\"X\",\"ts\":1}]"), SC_IMPORT_KINETO);
   /* a range that is called like us does not make it ours */
-  assert_int_equal(KIND("a.json", "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"synccount\",\"args\":{\"f\":\"synccount/x.py\"}}]}"),
-                   SC_IMPORT_KINETO);
+  assert_int_equal(
+      KIND("a.json", "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"synccount\",\"args\":{\"f\":\"synccount/x.py\"}}]}"),
+      SC_IMPORT_KINETO);
   const char *text = "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0}]";
   assert_int_equal(kind_of("a.gz", text, strlen(text), true), SC_IMPORT_KINETO);
 }
@@ -78,9 +79,12 @@ static void files_of_ours_and_of_nobody_are_none(void **state)
   (void)state;
   assert_int_equal(kind_of("a.sctrace", trace, sizeof trace, false), SC_IMPORT_NONE);
   assert_int_equal(kind_of("a.nsys-rep", trace, sizeof trace, false), SC_IMPORT_NONE);
-  assert_int_equal(KIND("a.json", "{ \"schema\": \"synccount/report/1\", \"note\": \"\\\"traceEvents\\\"\" }"), SC_IMPORT_NONE);
-  assert_int_equal(KIND("a.json", "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"generator\":\"synccount\",\"version\":\"0.1.0\"},"
-                                  "\"traceEvents\":[{\"ph\":\"M\"}]}"), SC_IMPORT_NONE);
+  assert_int_equal(KIND("a.json", "{ \"schema\": \"synccount/report/1\", \"note\": \"\\\"traceEvents\\\"\" }"),
+                   SC_IMPORT_NONE);
+  assert_int_equal(KIND("a.json",
+                        "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"generator\":\"synccount\",\"version\":\"0.1.0\"},"
+                        "\"traceEvents\":[{\"ph\":\"M\"}]}"),
+                   SC_IMPORT_NONE);
   assert_int_equal(KIND("a.json", ""), SC_IMPORT_NONE);
   assert_int_equal(KIND("a.nsys-rep", ""), SC_IMPORT_NONE);
   assert_int_equal(KIND("a.json", "{}"), SC_IMPORT_NONE);

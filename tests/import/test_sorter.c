@@ -42,8 +42,7 @@ static int whole(const void *left, const void *right)
 static void fill(struct item *items, size_t count, unsigned seed, unsigned spread)
 {
   for (size_t i = 0; i < count; ++i) {
-    items[i] = (struct item){
-        .high = (unsigned)rand_r(&seed) % 3, .low = (unsigned)rand_r(&seed) % spread, .tie = i};
+    items[i] = (struct item){.high = (unsigned)rand_r(&seed) % 3, .low = (unsigned)rand_r(&seed) % spread, .tie = i};
     snprintf(items[i].rest, sizeof items[i].rest, "%zu", i);
   }
 }
@@ -88,10 +87,10 @@ static void what_fits_into_memory_is_sorted(void **state)
 static void what_does_not_fit_is_sorted_on_disk(void **state)
 {
   (void)state;
-  sorts_like_qsort(2, 1, 100);             /* the smallest runs there are */
-  sorts_like_qsort(2001, 1, 100);          /* a thousand of them */
+  sorts_like_qsort(2, 1, 100);    /* the smallest runs there are */
+  sorts_like_qsort(2001, 1, 100); /* a thousand of them */
   sorts_like_qsort(30000, 640, 1000);
-  sorts_like_qsort(50000, 1 << 20, 3);     /* runs that are longer than what is read of one at a time */
+  sorts_like_qsort(50000, 1 << 20, 3); /* runs that are longer than what is read of one at a time */
   sorts_like_qsort(16384 * 2, 16384 * sizeof(struct item), 1u << 30); /* the last run is full */
 }
 
@@ -164,10 +163,8 @@ static void a_file_that_may_not_grow_is_told(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_fits_into_memory_is_sorted),
-      cmocka_unit_test(what_does_not_fit_is_sorted_on_disk),
-      cmocka_unit_test(a_sorter_can_be_freed_at_any_time),
-      cmocka_unit_test(no_room_for_the_temporary_file_is_told),
+      cmocka_unit_test(what_fits_into_memory_is_sorted),   cmocka_unit_test(what_does_not_fit_is_sorted_on_disk),
+      cmocka_unit_test(a_sorter_can_be_freed_at_any_time), cmocka_unit_test(no_room_for_the_temporary_file_is_told),
       cmocka_unit_test(a_file_that_may_not_grow_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

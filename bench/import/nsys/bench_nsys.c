@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How fast an Nsight Systems export becomes findings, and whether memory grows with it. Writes databases of two sizes as
- * nsys export makes them, reads each in a process of its own, and prints rows a second and the largest resident set. The
- * counts are checked, too.
+ * How fast an Nsight Systems export becomes findings, and whether memory grows with it. Writes databases of two sizes
+ * as nsys export makes them, reads each in a process of its own, and prints rows a second and the largest resident set.
+ * The counts are checked, too.
  *
  *   bench_nsys [--rows N,M] [--folder DIR] */
 #include <errno.h>
@@ -29,35 +29,46 @@ static void die(const char *what, const char *why)
   exit(2);
 }
 
-/* ---- a database: an op is a range with three launches and an upload; every fourth one reads a value back ----------- */
+/* ---- a database: an op is a range with three launches and an upload; every fourth one reads a value back -----------
+ */
 
 enum { RUNTIME, KERNEL, MEMCPY, SYNC, NVTX, TABLES };
 static const char *const inserts[TABLES] = {
     "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?1,?2,0,?3,?4,?5,0,NULL)",
-    "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?1,?2,0,1,NULL,7,?3,?4,1,1,1,0,32,0,0,0,128,1,1,128,1,1,0,0,0,0,0,0,NULL)",
-    "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?1,?2,0,1,NULL,7,?3,?4,4096,?5,NULL,?6,?7,NULL,NULL,NULL,NULL,NULL,NULL,"
-    "NULL,1)",
+    "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
+    "(?1,?2,0,1,NULL,7,?3,?4,1,1,1,0,32,0,0,0,128,1,1,128,1,1,0,0,0,0,0,0,NULL)",
+    ("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY "
+     "(start,end,deviceId,contextId,streamId,correlationId,globalPid,bytes,copyKind,"
+     "srcKind,dstKind,copyCount) VALUES (?1,?2,0,1,7,?3,?4,4096,?5,?6,?7,1)"),
     "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (?1,?2,0,1,NULL,7,?3,?4,NULL,3,4294967295,0)",
-    "INSERT INTO NVTX_EVENTS VALUES (?1,?2,59,NULL,NULL,NULL,?3,?4,NULL,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)",
+    "INSERT INTO NVTX_EVENTS VALUES "
+    "(?1,?2,59,NULL,NULL,NULL,?3,?4,NULL,NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)",
 };
 static const char schema[] =
     "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
     "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);"
-    "INSERT INTO StringIds VALUES (1,'cudaLaunchKernel_v7000'),(2,'cudaMemcpyAsync_v3020'),(3,'cudaStreamSynchronize_v3020'),"
+    "INSERT INTO StringIds VALUES "
+    "(1,'cudaLaunchKernel_v7000'),(2,'cudaMemcpyAsync_v3020'),(3,'cudaStreamSynchronize_v3020'),"
     "(4,'cudaEventRecord_v3020');"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL, "
-    "globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL, callchainId INTEGER);"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, contextId, greenContextId, streamId, correlationId, "
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT "
+    "NULL, "
+    "globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL, callchainId "
+    "INTEGER);"
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, contextId, greenContextId, streamId, "
+    "correlationId, "
     "globalPid, demangledName, shortName, mangledName, launchType, registersPerThread, staticSharedMemory, "
     "dynamicSharedMemory, localMemoryPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, localMemoryTotal, gridId, "
     "sharedMemoryExecuted, graphNodeId, graphId, clusterX, clusterY);"
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, contextId, greenContextId, streamId, correlationId, "
-    "globalPid, bytes, copyKind, deprecatedSrcId, srcKind, dstKind, srcDeviceId, srcContextId, dstDeviceId, dstContextId, "
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, contextId, greenContextId, streamId, "
+    "correlationId, "
+    "globalPid, bytes, copyKind, deprecatedSrcId, srcKind, dstKind, srcDeviceId, srcContextId, dstDeviceId, "
+    "dstContextId, "
     "migrationCause, graphNodeId, virtualAddress, copyCount);"
     "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start, end, deviceId, contextId, greenContextId, streamId, "
     "correlationId, globalPid, deprecatedSyncType, syncType, eventId, eventSyncId);"
     "CREATE TABLE NVTX_EVENTS (start, end, eventType, rangeId, category, color, text, globalTid, endGlobalTid, textId, "
-    "domainId, uint64Value, int64Value, doubleValue, uint32Value, int32Value, floatValue, jsonTextId, jsonText, binaryData);";
+    "domainId, uint64Value, int64Value, doubleValue, uint32Value, int32Value, floatValue, jsonTextId, jsonText, "
+    "binaryData);";
 
 struct database {
   sqlite3 *db;
@@ -133,7 +144,8 @@ static uint64_t write_database(const char *path, uint64_t *rows)
   return d.syncs;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /* In a process of its own, so that its largest resident set is that of this file alone. */
 static void read_database(const char *path, uint64_t want_syncs)
