@@ -75,6 +75,7 @@ struct inject_thread {
   long number;           /* of that call */
   bool at_entry;         /* stopped before that call was made: it is free to become another */
   bool masked;           /* signals are held back */
+  bool stopping;         /* SIGSTOP came to it: to be passed on with the next step */
   bool exact;            /* it is in a wait with a limit, the rest of which the kernel keeps */
   bool restart_lost;     /* another wait on it has taken that place: its own begins anew */
   uint64_t held;         /* set of signals that the mask does not hold back and that came meanwhile */

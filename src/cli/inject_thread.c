@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -99,13 +100,10 @@ static unsigned call_kind(long number, int *timeout)
 
 static bool is_file(pid_t pid, uint64_t fd)
 {
-  char path[64], target[32];
+  char path[64];
+  struct stat found;
   snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, (int)fd);
-  ssize_t n = readlink(path, target, sizeof target - 1);
-  if (n <= 0)
-    return true;
-  target[n] = '\0';
-  return target[0] == '/' && strncmp(target, "/dev/", 5) != 0;
+  return stat(path, &found) != 0 || S_ISREG(found.st_mode) || S_ISBLK(found.st_mode) || S_ISDIR(found.st_mode);
 }
 
 /* 0: none of the above; else the lower the better. A wait without limit is mostly that of a thread which serves the
@@ -214,7 +212,9 @@ static enum inject_stop wait_stop(struct inject_thread *thread, uint64_t deadlin
 
 enum inject_stop inject_thread_run(struct inject_thread *thread, bool syscalls, uint64_t deadline)
 {
-  if (!resume(thread, syscalls ? PTRACE_SYSCALL : PTRACE_CONT, 0))
+  int signal = thread->stopping ? SIGSTOP : 0;
+  thread->stopping = false;
+  if (!resume(thread, syscalls ? PTRACE_SYSCALL : PTRACE_CONT, signal))
     return INJECT_GONE;
   return wait_stop(thread, deadline);
 }
@@ -296,7 +296,7 @@ static bool save(struct inject_thread *thread, bool entry)
 {
   struct iovec state = {thread->xstate, sizeof thread->xstate}, shadow = {&thread->shadow, sizeof thread->shadow};
   thread->at_entry = entry;
-  thread->masked = false;
+  thread->masked = thread->stopping = false;
   thread->held = 0;
   if (!inject_thread_get(thread, &thread->regs) ||
       trace(PTRACE_GETREGSET, thread->id, NT_X86_XSTATE, (uintptr_t)&state) != 0 ||
@@ -526,7 +526,14 @@ bool inject_thread_hold(struct inject_thread *thread)
   return thread->masked;
 }
 
-void inject_thread_keep_signal(struct inject_thread *thread) { thread->held |= (uint64_t)1 << (thread->signal - 1); }
+/* A stop of the process is passed on at once: kept, it would undo the SIGCONT that came after it. */
+void inject_thread_keep_signal(struct inject_thread *thread)
+{
+  if (thread->signal == SIGSTOP)
+    thread->stopping = true;
+  else
+    thread->held |= (uint64_t)1 << (thread->signal - 1);
+}
 
 enum inject_stop inject_thread_syscall(struct inject_thread *thread, uint64_t instruction, uint64_t stack, long number,
                                        const uint64_t args[6], uint64_t deadline, long *result)

@@ -128,6 +128,7 @@ static void registers_red_zone_and_errno_are_kept(void **state)
     (void)victim_inject(&victim, GOOD);
     victim_goes_on(&victim, 0, 2);
   }
+  assert_int_equal(victim.page->queued, 0); /* no signal of ours reached it */
   victim_stop(&victim, 0);
 }
 
@@ -326,6 +327,29 @@ static void an_interrupted_command_finishes_its_work(void **state)
   victim_stop(&victim, 0);
 }
 
+/* Ctrl-Z and fg, while the library is being loaded. */
+static void a_stop_of_the_process_meanwhile_is_a_stop(void **state)
+{
+  (void)state;
+  struct victim victim = victim_start("victim", "registers", "2", 1);
+  pid_t injector = inject_in_background(&victim, "libinject_slow.so");
+  int status;
+  wait_for(&victim.page->constructed, 1, "constructors");
+  kill(victim.pid, SIGSTOP);
+  sleep_ms(200);
+  kill(victim.pid, SIGCONT);
+  assert_int_equal(waitpid(injector, &status, 0), injector);
+  assert_int_equal(status, 0);
+  victim_goes_on(&victim, 0, 20);
+  /* and a stop that lasts: the thread joins it when it has come back */
+  kill(victim.pid, SIGSTOP);
+  assert_int_equal(waitpid(victim.pid, &status, WUNTRACED), victim.pid);
+  assert_true(WIFSTOPPED(status));
+  kill(victim.pid, SIGCONT);
+  victim_goes_on(&victim, 0, 20);
+  victim_stop(&victim, 0);
+}
+
 /* At any moment; whatever it was, there is an answer, and nothing is left behind. */
 static void a_program_may_end_meanwhile(void **state)
 {
@@ -367,6 +391,7 @@ int main(void)
       cmocka_unit_test(a_thread_left_in_a_slow_constructor_comes_back),
       cmocka_unit_test(a_killed_tracer_leaves_the_thread_to_put_itself_back),
       cmocka_unit_test(an_interrupted_command_finishes_its_work),
+      cmocka_unit_test(a_stop_of_the_process_meanwhile_is_a_stop),
       cmocka_unit_test(a_program_may_end_meanwhile),
   };
   victim_need_ptrace();

@@ -301,9 +301,28 @@ __asm__(
 _Static_assert(offsetof(struct registers, red_zone) == 576 && offsetof(struct registers, flags) == 704,
                "as the code has it");
 
+/* Its own ways with the signals that a tracer likes to use. */
+static void set_signals(void)
+{
+  handle(SIGSEGV);
+  handle(SIGURG);
+  signal(SIGTRAP, SIG_IGN);
+}
+
+static void check_signals(void)
+{
+  struct sigaction fault, urgent, trap;
+  sigaction(SIGSEGV, NULL, &fault);
+  sigaction(SIGURG, NULL, &urgent);
+  sigaction(SIGTRAP, NULL, &trap);
+  if (fault.sa_handler != count_signal || urgent.sa_handler != count_signal || trap.sa_handler != SIG_IGN)
+    complain(16);
+}
+
 static void run_registers(long nap_ms)
 {
   unsigned seed = 1;
+  set_signals();
   page->ready++;
   while (!page->stop) {
     struct registers in, out = {0};
@@ -327,6 +346,7 @@ static void run_registers(long nap_ms)
       complain(14);
     if ((out.flags & 0x401) != 0x401) /* direction and carry */
       complain(15);
+    check_signals();
     page->turns[0]++;
   }
 }
