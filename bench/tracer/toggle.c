@@ -32,13 +32,13 @@ __attribute__((visibility("default"))) int toggle_begin(const char *path, const 
     fprintf(stderr, "bench: %s\n", failure.sentence);
     return 0;
   }
-  if (sc_writer_open(&(struct sc_writer_options){ .path = path }, &writer, &err) != SC_OK) {
+  if (sc_writer_open(&(struct sc_writer_options){ .path = path, .counts_beyond = true }, &writer, &err) != SC_OK) {
     fprintf(stderr, "bench: %s\n", err.message);
     return 0;
   }
   if (!sc_threads_prepare() || !sc_watch_build(&table, cupti.callback_name, SC_WATCH_BOTH))
     return 0;
-  sc_callback_prepare(&cupti, &table, false);
+  sc_callback_prepare(&cupti, &table, writer, false);
   sc_threads_start(writer, NULL);
   for (unsigned domain = SC_DOMAIN_DRIVER; domain <= SC_DOMAIN_RUNTIME; domain++)
     for (uint32_t cbid = 0; cbid < table.count[domain]; cbid++)

@@ -38,7 +38,9 @@ static _Atomic bool imports;       /* memory whose making was not seen has come 
 static _Atomic bool sleeping[256]; /* by device: waiting sleeps. NO_DEVICE: set before there was a context, holds for
                                       all */
 
-void sc_callback_prepare(const struct sc_cupti *with, const struct sc_watch_table *watched, bool is_late) {
+void sc_callback_prepare(const struct sc_cupti *with, const struct sc_watch_table *watched, struct sc_writer *writer,
+                         bool is_late) {
+  sc_beyond_prepare(writer, watched, is_late);
   cupti = with;
   sc_memory_reset();
   sc_capture_reset();
@@ -424,7 +426,7 @@ static void put_query(struct sc_thread *thread, const struct sc_watch *watch, co
  * QUEUE_TIMED since it last waited for the device: until the queue is full, that tells what a launch takes here. It
  * waited if it took 10 times as long, and longer than a scheduler's hiccup mostly is. Where the queue must be full by
  * the count, less says the same: then each launch takes about as long as a kernel runs, and kernels can be short. */
-#define QUEUE_TIMED 256
+#define QUEUE_TIMED 512
 #define QUEUE_FULL 1000 /* 1,024 outstanding launches, less what the device has taken on */
 #define WAIT_NS 50000u
 #define WAIT_FULL_NS 10000u

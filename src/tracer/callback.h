@@ -11,7 +11,8 @@
 
 /* Before the first callback of a session is enabled, while no thread is inside: what was known of memory, streams and
  * events is forgotten. `cupti` and `table` must live as long as the process. */
-void sc_callback_prepare(const struct sc_cupti *cupti, const struct sc_watch_table *table, bool late);
+void sc_callback_prepare(const struct sc_cupti *cupti, const struct sc_watch_table *table, struct sc_writer *writer,
+                         bool late);
 void sc_callback(void *user, int domain, uint32_t cbid, const void *data);
 
 #endif

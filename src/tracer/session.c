@@ -13,7 +13,6 @@
 
 #include "trace/trace.h"
 #include "tracer/about.h"
-#include "tracer/beyond.h"
 #include "tracer/callback.h"
 #include "tracer/cost.h"
 #include "tracer/cupti.h"
@@ -204,8 +203,7 @@ static bool begin_tracing(const struct sc_tracer_options *options, const struct 
     return false;
   }
   put_apis(thread);
-  sc_callback_prepare(&cupti, table, how->late);
-  sc_beyond_prepare(writer, table, how->late);
+  sc_callback_prepare(&cupti, table, writer, how->late);
   sc_stacks_prepare(options->python, options->native, writer, thread);
   enable_all(thread);
   open_gate(thread, how->joins);

@@ -3,8 +3,6 @@
  * called. */
 #include "harness.h"
 
-#include "tracer/beyond.h"
-
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,8 +60,7 @@ void harness_begin(bool late) {
                       (enum sc_op)table.of_domain[domain][cbid].op, name);
     }
   sc_writer_thread_end(thread);
-  sc_callback_prepare(&cupti, &table, late);
-  sc_beyond_prepare(writer, &table, late);
+  sc_callback_prepare(&cupti, &table, writer, late);
   sc_threads_start(writer, NULL);
 }
 
