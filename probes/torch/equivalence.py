@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The masked loop and the sorted dispatch of moe_layers.py are one function: what they compute, their gradients and what
-they learn. And, under the tracer, what each phase of training asks of the host.
+"""The masked loop and the sorted dispatch of moe_layers.py are one function: what they compute, their gradients and
+what they learn. And, under the tracer, what each phase of training asks of the host.
 
     equivalence.py check [--device cpu|cuda]   one PASS or FAIL line a case
         E in 1, 2, 4, 8 x top-k 1, 2 x train, eval x fp32, bf16 autocast x enough tokens for every expert, and too few:
-        outputs, the input's gradient and every parameter's gradient are torch.equal. (top-k 2 on CUDA adds two numbers
-        to a row by atomics. Adding two to zero gives the same in either order; where it still differs, each variant is
-        compared with its own rerun first, and the line says so.)
+        outputs, the input's gradient and every parameter's gradient are torch.equal. (top-k 2 on CUDA: index_add_ adds
+        by atomics, in any order. Where the two differ there, a variant's own rerun must differ as well, and the values
+        must be close.)
         On the CPU also: 12 AdamW steps of a two-layer model, equal to the last bit after each.
     equivalence.py count --output FILE         on CUDA: ranges around each phase, and FILE says which and of what
         forward, backward and optimizer apart, and recompute under checkpointing. Backward runs on the calling thread,
         so that its range holds its calls; the last case leaves it to autograd's threads.
 Run the second under the tracer and hold its report against FILE with tests/gpu/compare_equivalence.py.
 """
+
 import argparse
 import contextlib
 import copy
@@ -82,7 +83,8 @@ def close(one, two, dtype):
     """Within what a different order of additions may change."""
     bound = 1e-5 if dtype == "fp32" else 2e-2
     return all(
-        one[name] is None or (one[name] - two[name]).abs().max() <= bound * (1 + one[name].abs().max()) for name in one
+        one[name] is None or (one[name] - two[name]).abs().max() <= bound * (1 + one[name].abs().max())
+        for name in one
     )
 
 
@@ -241,8 +243,16 @@ def eval_case(variant, experts, count):
         with span(name), span("forward"):
             layer(x)
     torch.cuda.synchronize()
-    return {"range": name, "variant": variant, "experts": experts, "top_k": 1, "dtype": "fp32", "tokens": count,
-            "hit": hit, "kind": "eval"}
+    return {
+        "range": name,
+        "variant": variant,
+        "experts": experts,
+        "top_k": 1,
+        "dtype": "fp32",
+        "tokens": count,
+        "hit": hit,
+        "kind": "eval",
+    }
 
 
 def count(options):
@@ -258,7 +268,9 @@ def count(options):
             cases.append(eval_case(variant, experts, FEW))
         cases.append(count_case(variant, 8, 1, "fp32", 4 * MANY, threads=True))
     with open(options.output, "w", encoding="utf-8") as file:
-        json.dump({"torch": torch.__version__, "device": torch.cuda.get_device_name(0), "cases": cases}, file, indent=1)
+        json.dump(
+            {"torch": torch.__version__, "device": torch.cuda.get_device_name(0), "cases": cases}, file, indent=1
+        )
     return 0
 
 

@@ -52,8 +52,8 @@ class MoELayer(nn.Module):
         raise NotImplementedError
 
     def touch(self, output, expert):
-        """Training: adds nothing, but keeps an expert without tokens in the graph, so that its gradients are zeros and not
-        missing (DistributedDataParallel waits for all of them). Index and factor are known to the host: no wait."""
+        """Training: adds nothing, but keeps an expert without tokens in the graph, so that its gradients are zeros and
+        not missing (DistributedDataParallel waits for all of them). Index and factor are known to the host: no wait."""
         output[0, 0] += 0 * sum(parameter.sum() for parameter in expert.parameters())
 
 

@@ -117,9 +117,12 @@ bool sc_analysis_steps(struct sc_analysis *a, const struct sc_step_ends *ends)
   for (size_t i = 0; i < steps->count; ++i) {
     struct marked_step *step = &steps->list[i];
     step->end_ns = ends->marks[i + 1].time_ns;
-    step->state = !is_within(a, step->end_ns)                                                              ? STEP_OUTSIDE
-                  : begun++ < a->warmup || a->from_ns == UINT64_MAX || step->end_ns < a->from_ns ? STEP_WARMUP
-                                                                                                 : STEP_COUNTED;
+    if (!is_within(a, step->end_ns))
+      step->state = STEP_OUTSIDE;
+    else if (begun++ < a->warmup || a->from_ns == UINT64_MAX || step->end_ns < a->from_ns)
+      step->state = STEP_WARMUP;
+    else
+      step->state = STEP_COUNTED;
   }
   return true;
 }

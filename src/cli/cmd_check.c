@@ -44,6 +44,7 @@ static const struct cli_option options[] = {
     SETTINGS_GRID_OPTIONS,
     SETTINGS_DEVICE_OPTIONS,
     {CLI_STACKS, 0, "stacks", "LIST", "of a program: python, native, both with a comma, or none"},
+    {CLI_TORCH_MODULES, 0, "torch-modules", NULL, "of a program: a range for each call of a PyTorch module"},
     {CLI_FOLLOW, 0, "follow", NULL, "trace the processes that the program starts (default)"},
     {CLI_NO_FOLLOW, 0, "no-follow", NULL, "trace only the process that was started"},
     {CLI_API, 0, "api", "LIST", "whose calls are counted: runtime, driver (default: both)"},

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Found first on PYTHONPATH under `synccount run --torch-modules`: makes PyTorch's modules known to the tracer, then runs
-the sitecustomize that would have been found without this one. Everything here must go unnoticed by the program."""
+"""Found first on PYTHONPATH under `synccount run --torch-modules`: makes PyTorch's modules known to the tracer, then
+runs the sitecustomize that would have been found without this one. Everything here must go unnoticed by the program.
+"""
+
 import os
 import sys
 

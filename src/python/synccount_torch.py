@@ -7,11 +7,12 @@ mixed up with the program's own; marks are of domain "synccount": step-end:<n> (
 forward-end:<module> (an outermost module returned), compiled:<module>, profiler:torch.
 
 Only the call of a module is wrapped, by replacing Module.__call__ before torch._dynamo is imported: no hook is
-registered, since hooks change what torch.compile traces and make it warn. Dynamo takes the function that it finds at its
-own import for the original one and goes from there straight to `forward`; where it does look inside, is_compiling() sends
-it on. The wrapper carries the file and line of the function that it replaces, so that tracebacks, dynamo's list of files
-to skip and the tracer's Python frames all see PyTorch there.
+registered, since hooks change what torch.compile traces and make it warn. Dynamo takes the function that it finds at
+its own import for the original one and goes from there straight to `forward`; where it does look inside,
+is_compiling() sends it on. The wrapper carries the file and line of the function that it replaces, so that tracebacks,
+dynamo's list of files to skip and the tracer's Python frames all see PyTorch there.
 """
+
 import os
 import sys
 
@@ -91,7 +92,7 @@ def install():
     sys.meta_path.insert(0, _Finder(actions))
 
 
-# ---- the tracer, as NVTX's headers talk to a tool --------------------------------------------------------------------
+# ---- the tracer, as NVTX's headers talk to a tool ----------------------------------------------------------------
 
 
 class _Nvtx:
@@ -123,9 +124,7 @@ class _Nvtx:
         class Callbacks(ctypes.Structure):  # NvtxExportTableCallbacks
             _fields_ = [("size", ctypes.c_size_t), ("get_table", pointer)]
 
-        get_table_type = ctypes.CFUNCTYPE(
-            number, number, ctypes.POINTER(pointer), ctypes.POINTER(ctypes.c_uint)
-        )
+        get_table_type = ctypes.CFUNCTYPE(number, number, ctypes.POINTER(pointer), ctypes.POINTER(ctypes.c_uint))
         get_export_type = ctypes.CFUNCTYPE(pointer, ctypes.c_uint32)
         self.event = Event
         self.slots = (pointer * self.SLOTS)()
@@ -193,7 +192,7 @@ def _tracer():
     return _nvtx
 
 
-# ---- names of modules --------------------------------------------------------------------------------------------------
+# ---- names of modules --------------------------------------------------------------------------------------------
 
 
 class _Entry:
@@ -255,8 +254,8 @@ def _hides(entry):
 
 
 def _name_tree(top, name, size=0, inside=False):
-    """Names a module and all below it, by the first path where a module occurs twice. name "": a root. What was named in
-    a larger tree before keeps that name; so does everything, if the root is called inside another module."""
+    """Names a module and all below it, by the first path where a module occurs twice. name "": a root. What was named
+    in a larger tree before keeps that name; so does everything, if the root is called inside another module."""
     root, of_path = not name, {}
     parallel = root and type(top).__name__ in _PARALLEL
     modules = list(top.named_modules())
@@ -313,7 +312,7 @@ def _name(module, stack):
     return entry
 
 
-# ---- calls of modules ----------------------------------------------------------------------------------------------
+# ---- calls of modules --------------------------------------------------------------------------------------------
 
 
 def _is_compiling():
@@ -327,11 +326,7 @@ def _enter(module):
     except AttributeError:
         stack = _local.stack = []
     entry = _known.get(id(module))
-    if (
-        entry is None
-        or entry.module() is not module
-        or (entry.root and stack and entry.asked is not stack[-1])
-    ):
+    if entry is None or entry.module() is not module or (entry.root and stack and entry.asked is not stack[-1]):
         try:
             entry = _name(module, stack)
         except Exception:  # a module that cannot be asked for its parts
@@ -394,7 +389,7 @@ def _on_module(module):
     module.Module.__call__ = _make_wrapper(module.Module.__call__)
 
 
-# ---- the rest of PyTorch ----------------------------------------------------------------------------------------------
+# ---- the rest of PyTorch -----------------------------------------------------------------------------------------
 
 
 def _on_compiler(compiler):
@@ -422,8 +417,8 @@ def _on_optimizer(module):
 
 
 def _on_dynamo(callback):
-    """What is compiled runs later without the modules in it being called. The handler's list of callbacks is no place for
-    ours: torch._dynamo.reset() empties it."""
+    """What is compiled runs later without the modules in it being called. The handler's list of callbacks is no place
+    for ours: torch._dynamo.reset() empties it."""
     handler = getattr(callback, "CompilationCallbackHandler", None)
     original = getattr(handler, "run_start_callbacks", None)
     if original is None or _tracer() is None:

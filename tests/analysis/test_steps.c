@@ -70,8 +70,8 @@ static bool warned(const struct read *r, const char *text)
   return false;
 }
 
-static void expect_steps(const struct read *r, enum sc_step_source source, uint64_t count, uint64_t warmup, uint64_t min,
-                         uint64_t max)
+static void expect_steps(const struct read *r, enum sc_step_source source, uint64_t count, uint64_t warmup,
+                         uint64_t min, uint64_t max)
 {
   assert_true(r->process->has_steps);
   assert_int_equal(r->process->step_source, source);
@@ -271,8 +271,10 @@ static void calls_of_autograd_threads_outside_ranges_are_backward(void **state)
   assert_true(isnan(backward->median)); /* nobody said where one backward ends */
   assert_false(warned(&r, "still open"));
   uint64_t by_site = 0;
-  for (size_t i = 0; i < r.process->site_count; ++i)
-    by_site += r.process->sites[i].range && strcmp(r.process->sites[i].range, "backward") == 0 ? r.process->sites[i].count : 0;
+  for (size_t i = 0; i < r.process->site_count; ++i) {
+    const struct sc_site *site = &r.process->sites[i];
+    by_site += site->range && strcmp(site->range, "backward") == 0 ? site->count : 0;
+  }
   assert_int_equal(by_site, 2);
   close_trace(&r);
 }

@@ -3,10 +3,11 @@
 """The phases of training of probes/torch/equivalence.py count, by the tracer's report.
 
 usage: compare_equivalence.py CASES.json REPORT.json
-One PASS or FAIL line for each thing that must hold: forward and recompute have E + 2 hit syncs (masked) or 1 (sorted), the
-optimizer none, whatever the dtype and top-k; a touched expert adds none; autograd's threads have what the calling thread
-has. Backward is measured: a LAW line for each phase gives what was found over E and hit.
+One PASS or FAIL line for each thing that must hold: forward and recompute have E + 2 hit syncs (masked) or 1 (sorted),
+the optimizer none, whatever the dtype and top-k; a touched expert adds none; autograd's threads have what the calling
+thread has. Backward is measured: a LAW line for each phase gives what was found over E and hit.
 """
+
 import json
 import sys
 
@@ -67,7 +68,9 @@ def check_phases(counts, variant, cases):
             if case["kind"] in kinds and counts.of(case, phase) != expected(case)
         ]
         total = sum(case["kind"] in kinds for case in cases)
-        counts.say(not wrong, f"{variant}-{phase.split('/')[-1]}", f"{total} cases" if not wrong else "; ".join(wrong[:4]))
+        counts.say(
+            not wrong, f"{variant}-{phase.split('/')[-1]}", f"{total} cases" if not wrong else "; ".join(wrong[:4])
+        )
     wrong = [case["range"] for case in cases if case["kind"] != "eval" and counts.of(case, "optimizer") != 0]
     counts.say(not wrong, f"{variant}-optimizer", "0 syncs in each case" if not wrong else "; ".join(wrong[:4]))
 
@@ -83,8 +86,11 @@ def check_touch(counts, variant, cases):
         touched = case["experts"] - case["hit"]
         one, two = counts.of(case, "forward"), counts.of(other, "forward")
         compared += touched
-        counts.say(one is not None and one == two, f"{variant}-touch-E{experts}",
-                   f"forward with {touched} experts touched: {one} syncs, without: {two}")
+        counts.say(
+            one is not None and one == two,
+            f"{variant}-touch-E{experts}",
+            f"forward with {touched} experts touched: {one} syncs, without: {two}",
+        )
     counts.say(compared > 0, f"{variant}-touched", f"{compared} experts were touched in all")
 
 
@@ -123,15 +129,20 @@ def check_threads(counts, cases):
         twin = [
             other
             for other in cases
-            if other["kind"] == "plain" and all(other[key] == case[key] for key in ("variant", "experts", "top_k", "dtype", "tokens"))
+            if other["kind"] == "plain"
+            and all(other[key] == case[key] for key in ("variant", "experts", "top_k", "dtype", "tokens"))
         ]
         wanted += 3 * (counts.of(twin[0], "backward") or 0)
         own = counts.of(case, "backward")
         counts.say(own == 0, f"{case['variant']}-threads-own", f"{own} syncs in the calling thread's range backward")
     found = counts.by_path.get("backward")
     total = found["syncs"]["total"] if found else 0
-    counts.say(total == wanted, "threads", f"{total} syncs of autograd's threads are listed as backward, {wanted} expected")
-    sites = sum(site["count"] for site in counts.process["sites"] if site["kind"] == "sync" and site["range"] == "backward")
+    counts.say(
+        total == wanted, "threads", f"{total} syncs of autograd's threads are listed as backward, {wanted} expected"
+    )
+    sites = sum(
+        site["count"] for site in counts.process["sites"] if site["kind"] == "sync" and site["range"] == "backward"
+    )
     counts.say(sites == total, "threads-sites", f"{sites} of them by site")
 
 

@@ -3,11 +3,12 @@
 """Holds the tracer's count of HuggingFace MoE models against PyTorch's own sync warnings, by case, layer and line.
 
 usage: compare_hf.py HF.json REPORT.json RANGES.tsv
-The first comes from hf_moe.py, the second from the `synccount run --torch-modules` around it, the third from range_counts
-over its traces. A warning stands for a stream synchronise inside PyTorch: the tracer's `copy` and `implicit` syncs have
-none, nor have event and device synchronises and pageable copies without a stream synchronise. One PASS or FAIL line a case
-(both counts and their difference by class), one for its layers, one a line of source.
+The first comes from hf_moe.py, the second from the `synccount run --torch-modules` around it, the third from
+range_counts over its traces. A warning stands for a stream synchronise inside PyTorch: the tracer's `copy` and
+`implicit` syncs have none, nor have event and device synchronises and pageable copies without a stream synchronise.
+One PASS or FAIL line a case (both counts and their difference by class), one for its layers, one a line of source.
 """
+
 import collections
 import csv
 import json
@@ -29,7 +30,9 @@ def check_case(case, ranges, versions):
     if row is None:
         say(False, name, f"no range {case['range']!r} in the trace")
         return
-    count = {key: int(row[key]) for key in ("syncs", "explicit", "copy", "pageable", "implicit", "uncertain", "failed")}
+    count = {
+        key: int(row[key]) for key in ("syncs", "explicit", "copy", "pageable", "implicit", "uncertain", "failed")
+    }
     rest = count["syncs"] - count["copy"] - count["implicit"] - case["warnings"]
     say(
         rest == 0 and count["uncertain"] == count["failed"] == 0,
@@ -43,15 +46,25 @@ def check_case(case, ranges, versions):
 def check_layers(case, process):
     name = case["range"].replace(":", "-").removeprefix("hf-") + "-layers"
     below = case["range"] + "/"
-    layers = [r for r in process["ranges"] if r["path"].startswith(below) and r["level"] == "layer" and r["domain"] == "synccount.torch"]
+    layers = [
+        r
+        for r in process["ranges"]
+        if r["path"].startswith(below) and r["level"] == "layer" and r["domain"] == "synccount.torch"
+    ]
     names = [layer["name"] for layer in layers]
     wanted = [f"model.layers.{index}" for index in range(case["layers"])]
     inside = {}
     for layer in layers:
         modules = [r for r in process["ranges"] if r["path"].startswith(layer["path"] + "/") and r["syncs"]["self"]]
-        inside[layer["name"]] = ", ".join(f"{r['name'].rpartition('.')[2]} {r['syncs']['self']}" for r in modules) or "-"
-    say(names == wanted, name,
-        "; ".join(f"{layer['name']} {layer['syncs']['total']} ({inside[layer['name']]})" for layer in layers) or "no layer")
+        inside[layer["name"]] = (
+            ", ".join(f"{r['name'].rpartition('.')[2]} {r['syncs']['self']}" for r in modules) or "-"
+        )
+    say(
+        names == wanted,
+        name,
+        "; ".join(f"{layer['name']} {layer['syncs']['total']} ({inside[layer['name']]})" for layer in layers)
+        or "no layer",
+    )
 
 
 def check_lines(cases, process):
@@ -72,8 +85,12 @@ def check_lines(cases, process):
         else:
             traced[place] += site["count"]
     for place in sorted(set(warned) | set(traced)):
-        say(traced[place] == warned[place], f"line-{place[0]}-{place[1]}",
-            f"tracer {traced[place]}, warnings {warned[place]}" + (f", {apart[place]} of other classes" if apart[place] else ""))
+        say(
+            traced[place] == warned[place],
+            f"line-{place[0]}-{place[1]}",
+            f"tracer {traced[place]}, warnings {warned[place]}"
+            + (f", {apart[place]} of other classes" if apart[place] else ""),
+        )
     for place in sorted(set(apart) - set(warned) - set(traced)):
         print(f"NOTE {place[0]}:{place[1]}: {apart[place]} syncs of a kind that PyTorch does not warn of")
 

@@ -9,6 +9,7 @@ warnings, whose number and lines go to a JSON file, and between cudaProfilerStar
 
 --device cpu builds and runs the models without counting anything.
 """
+
 import argparse
 import collections
 import json
@@ -91,8 +92,14 @@ def measure(model, back_end, mode, device):
             result = run(network, tokens)
         if not torch.isfinite(result).all():
             raise SystemExit(f"{name}: the model computes what is no number")
-        case = {"range": name, "model": model, "back_end": back_end, "mode": mode, "layers": LAYERS,
-                "module": type(network).__name__}
+        case = {
+            "range": name,
+            "model": model,
+            "back_end": back_end,
+            "mode": mode,
+            "layers": LAYERS,
+            "module": type(network).__name__,
+        }
         if device == "cpu":
             return case
         torch.cuda.synchronize()

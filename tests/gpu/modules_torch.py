@@ -10,6 +10,7 @@ cost     the time of a module's call (also run without the option)
 profile  torch.profiler over a forward, with CUDA activities
 late     torch.profiler first, then the tracer, whose library is named by --tracer
 """
+
 import argparse
 import ctypes
 import json

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A tool in the tracer's place: takes what NVTX's functions are called with and appends it to the file that RECORDER_FILE
- * names, one line each: "push DOMAIN NAME", "pop DOMAIN", "mark DOMAIN NAME", after the number of the thread. */
+ * A tool in the tracer's place: takes what NVTX's functions are called with and appends it to the file that
+ * RECORDER_FILE names, one line each: "push DOMAIN NAME", "pop DOMAIN", "mark DOMAIN NAME", after a thread's number. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

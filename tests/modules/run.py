@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """run.py [CASE...]: small programs over the PyTorch in fake/ with the sitecustomize of --torch-modules in front. What
 they tell the tracer is recorded by recorder.c in the tracer's place, one program under the tracer itself."""
+
 import inspect
 import json
 import os
@@ -73,12 +74,22 @@ def run(body, *, head=HEAD, command=None, path=(), options=(), status=0, **varia
         log = folder + "/log"
         open(log, "w").close()
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-        environment.update(PYTHONPATH=os.pathsep.join([shim, *path, here + "/fake"]), SYNCCOUNT_TORCH_MODULES=recorder,
-                           RECORDER_FILE=log, PYTHONDONTWRITEBYTECODE="1")
+        environment.update(
+            PYTHONPATH=os.pathsep.join([shim, *path, here + "/fake"]),
+            SYNCCOUNT_TORCH_MODULES=recorder,
+            RECORDER_FILE=log,
+            PYTHONDONTWRITEBYTECODE="1",
+        )
         environment.update(variables)
         code = head + textwrap.dedent(body)
-        process = subprocess.run(command or [sys.executable, *options, "-c", code], env=environment, cwd=folder,
-                                 capture_output=True, text=True, timeout=60)
+        process = subprocess.run(
+            command or [sys.executable, *options, "-c", code],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         name = inspect.stack()[1].function
         if status is not None:
             check(name + ": status, and what was said", (process.returncode, process.stderr), (status, ""))
@@ -107,8 +118,9 @@ def case_an_exception_closes_what_it_leaves():
             except ValueError as error: assert str(error) == "deep"
             else: raise SystemExit("it was swallowed")
         """)
-    check("ranges", result.ranges,
-          "Model(layers.0(layers.0.mlp(layers.0.mlp.0()layers.0.mlp.1()layers.0.mlp.2())))" * 2)
+    check(
+        "ranges", result.ranges, "Model(layers.0(layers.0.mlp(layers.0.mlp.0()layers.0.mlp.1()layers.0.mlp.2())))" * 2
+    )
 
 
 def case_a_generator_is_closed_when_it_is_returned():
@@ -166,8 +178,11 @@ def case_a_part_called_alone_keeps_its_name_once_it_has_one():
         model.layers[0](); model(); model.layers[0]()
         nn.Sequential(model.layers[0])()
         """)
-    check("ranges", result.ranges,
-          "Block(mlp(mlp.0()mlp.1()))" + MODEL + BLOCK.format(0) + "Sequential(" + BLOCK.format(0) + ")")
+    check(
+        "ranges",
+        result.ranges,
+        "Block(mlp(mlp.0()mlp.1()))" + MODEL + BLOCK.format(0) + "Sequential(" + BLOCK.format(0) + ")",
+    )
 
 
 def case_wrappers_are_no_part_of_a_name():
@@ -197,8 +212,9 @@ def case_compiled_regions_are_told_after_a_reset_too():
         nn.Identity()()
         torch._dynamo.callback.callback_handler.run_start_callbacks(None)
         """)
-    check("marks", [mark for mark in result.marks if mark.startswith("compiled")],
-          ["compiled:Holds", "compiled:(a"])  # "(a function outside modules)"
+    check(
+        "marks", [mark for mark in result.marks if mark.startswith("compiled")], ["compiled:Holds", "compiled:(a"]
+    )  # "(a function outside modules)"
 
 
 def case_nothing_is_told_while_something_is_compiled():
@@ -256,7 +272,7 @@ def case_a_forked_child_goes_on():
         child = os.fork()
         if child == 0:
             model(); os._exit(7)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7 if hasattr(os, "waitstatus_to_exitcode") else True
+        assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 7
         """)
 
 
@@ -272,44 +288,64 @@ def case_modules_are_forgotten_with_their_end():
 
 
 def case_without_cuda_nothing_happens():
-    result = run("""
+    result = run(
+        """
         Model()()
         torch.optim.SGD().step()
         assert nn.Module.__call__ is nn.Module._wrapped_call_impl
-        """, FAKE_TORCH_CUDA="")
+        """,
+        FAKE_TORCH_CUDA="",
+    )
     check("calls", result.calls, {})
 
 
 def case_without_the_option_nothing_happens():
-    result = run("""
+    result = run(
+        """
         Model()()
         assert "synccount_torch" not in sys.modules
-        """, SYNCCOUNT_TORCH_MODULES="")
+        """,
+        SYNCCOUNT_TORCH_MODULES="",
+    )
     check("calls", result.calls, {})
 
 
 def case_a_program_without_pytorch_imports_nothing():
-    run("""
+    run(
+        """
         import sys
         heavy = {"torch", "ctypes", "ast", "importlib.util", "threading"} & set(sys.modules)
         assert heavy <= {"importlib.util", "threading"}, heavy
-        """, head="")
+        """,
+        head="",
+    )
 
 
 def case_a_tracer_that_is_not_there_is_said_once():
-    result = run("Model()(); torch.optim.SGD().step(); print('done')", status=None, SYNCCOUNT_TORCH_MODULES="/nowhere.so")
-    check("out", (result.out, result.err.count("\n"), "module ranges are not available" in result.err), ("done\n", 1, True))
+    result = run(
+        "Model()(); torch.optim.SGD().step(); print('done')", status=None, SYNCCOUNT_TORCH_MODULES="/nowhere.so"
+    )
+    check(
+        "out",
+        (result.out, result.err.count("\n"), "module ranges are not available" in result.err),
+        ("done\n", 1, True),
+    )
 
 
 def case_pytorch_that_was_faster_is_wrapped_all_the_same():
-    result = run("""
+    result = run(
+        """
         sys.path.insert(0, os.environ["SHIM"])
         os.environ["SYNCCOUNT_TORCH_MODULES"] = os.environ["TOOL"]
         import synccount_torch
         synccount_torch.install()
         Model(1)()
         torch.optim.SGD().step()
-        """, SYNCCOUNT_TORCH_MODULES="", SHIM=shim, TOOL=recorder)
+        """,
+        SYNCCOUNT_TORCH_MODULES="",
+        SHIM=shim,
+        TOOL=recorder,
+    )
     check("ranges", result.ranges, "Model(" + BLOCK.format(0) + ")")
     check("marks", result.marks[-1], "step-end:0")
 
@@ -328,16 +364,25 @@ def folder_with(parent, name, **files):
 
 def case_another_sitecustomize_is_run_in_its_place():
     with tempfile.TemporaryDirectory() as parent:
-        other = folder_with(parent, "other", sitecustomize="import builtins; builtins.ran = __file__",
-                            usercustomize="import builtins; builtins.user = 1")
-        result = run("""
+        other = folder_with(
+            parent,
+            "other",
+            sitecustomize="import builtins; builtins.ran = __file__",
+            usercustomize="import builtins; builtins.user = 1",
+        )
+        result = run(
+            """
             import builtins, sitecustomize
             assert builtins.ran == sitecustomize.__file__ == os.environ["OTHER"] + "/sitecustomize.py"
             assert sys.modules["sitecustomize"].__spec__.name == "sitecustomize"
             assert not [entry for entry in sys.path if "synccount/python" in entry], sys.path
             assert os.environ["PYTHONPATH"].startswith(os.environ["SHIM"])
             Model(1)()
-            """, path=[other], OTHER=other, SHIM=shim)
+            """,
+            path=[other],
+            OTHER=other,
+            SHIM=shim,
+        )
         check("ranges", result.ranges, "Model(" + BLOCK.format(0) + ")")
 
 
@@ -345,8 +390,11 @@ def case_what_another_sitecustomize_raises_is_said_by_python():
     with tempfile.TemporaryDirectory() as parent:
         other = folder_with(parent, "other", sitecustomize="raise KeyError('theirs')")
         result = run("Model(1)()", path=[other], status=None)
-        check("said", (result.status, "KeyError: 'theirs'" in result.err, result.err.count("Error in sitecustomize")),
-              (0, True, 1))
+        check(
+            "said",
+            (result.status, "KeyError: 'theirs'" in result.err, result.err.count("Error in sitecustomize")),
+            (0, True, 1),
+        )
         check("ranges", result.ranges, "Model(" + BLOCK.format(0) + ")")
 
 
@@ -357,8 +405,12 @@ def case_a_virtual_environment_has_its_own_sitecustomize():
             print("SKIP a_virtual_environment: this Python cannot make one")
             return
         python = parent + "/venv/bin/python"
-        packages = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-                                  capture_output=True, text=True, check=True).stdout.strip()
+        packages = subprocess.run(
+            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
         with open(packages + "/sitecustomize.py", "w", encoding="utf-8") as out:
             out.write("import sys; sys.ran_theirs = True\n")
         code = HEAD + "Model(1)(); assert sys.ran_theirs and sys.prefix != sys.base_prefix"
@@ -368,17 +420,23 @@ def case_a_virtual_environment_has_its_own_sitecustomize():
 
 def case_scripts_modules_and_children_are_all_found():
     with tempfile.TemporaryDirectory() as parent:
-        folder = folder_with(parent, "programs", program=HEAD + "Model(1)()\n",
-                             starts="import subprocess, sys, os\n"
-                             "subprocess.run([sys.executable, os.path.dirname(__file__) + '/program.py'], check=True)\n")
+        folder = folder_with(
+            parent,
+            "programs",
+            program=HEAD + "Model(1)()\n",
+            starts="import subprocess, sys, os\n"
+            "subprocess.run([sys.executable, os.path.dirname(__file__) + '/program.py'], check=True)\n",
+        )
         want = "Model(" + BLOCK.format(0) + ")"
         check("script", run("", command=[sys.executable, folder + "/program.py"]).ranges, want)
         check("-m", run("", command=[sys.executable, "-m", "program"], path=[folder]).ranges, want)
         check("child", run("", command=[sys.executable, folder + "/starts.py"]).ranges, want)
-        multi = HEAD + ("import multiprocessing\n"
-                        "if __name__ == '__main__':\n"
-                        "    child = multiprocessing.get_context('spawn').Process(target=Model(1))\n"
-                        "    child.start(); child.join(); assert child.exitcode == 0\n")
+        multi = HEAD + (
+            "import multiprocessing\n"
+            "if __name__ == '__main__':\n"
+            "    child = multiprocessing.get_context('spawn').Process(target=Model(1))\n"
+            "    child.start(); child.join(); assert child.exitcode == 0\n"
+        )
         with open(folder + "/spawns.py", "w", encoding="utf-8") as out:
             out.write(multi)
         check("spawn", run("", command=[sys.executable, folder + "/spawns.py"]).ranges, want)
@@ -386,12 +444,17 @@ def case_scripts_modules_and_children_are_all_found():
 
 def case_options_that_ignore_the_environment_leave_it_out():
     for option in ("-I", "-E", "-S"):
-        result = run("""
+        result = run(
+            """
             import os, sys
             sys.path.insert(0, os.environ["FAKE"])
             import torch
             torch.nn.Identity()()
-            """, head="", options=[option], FAKE=here + "/fake")
+            """,
+            head="",
+            options=[option],
+            FAKE=here + "/fake",
+        )
         check(option, result.calls, {})
 
 
@@ -430,13 +493,34 @@ for step in range(5):
 
 
 def traced(folder, *arguments, options=("--torch-modules",), program=PROGRAM):
-    environment = dict(os.environ, LD_LIBRARY_PATH=build + "/lib/simcuda", PYTHONPATH=here + "/fake",
-                       CUDART=os.environ["SC_CUDART"], PYTHONDONTWRITEBYTECODE="1")
+    environment = dict(
+        os.environ,
+        LD_LIBRARY_PATH=build + "/lib/simcuda",
+        PYTHONPATH=here + "/fake",
+        CUDART=os.environ["SC_CUDART"],
+        PYTHONDONTWRITEBYTECODE="1",
+    )
     report = folder + "/report.json"
     process = subprocess.run(
-        [build + "/bin/synccount", "run", *options, "--format", "json", "-o", report, "--",
-         sys.executable, "-c", program, *arguments],
-        env=environment, capture_output=True, text=True, timeout=120)
+        [
+            build + "/bin/synccount",
+            "run",
+            *options,
+            "--format",
+            "json",
+            "-o",
+            report,
+            "--",
+            sys.executable,
+            "-c",
+            program,
+            *arguments,
+        ],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     check("traced: status", (process.returncode, process.stderr), (0, ""))
     with open(report, encoding="utf-8") as file:
         document = json.load(file)
@@ -447,14 +531,20 @@ def traced(folder, *arguments, options=("--torch-modules",), program=PROGRAM):
 def case_the_tracer_takes_ranges_steps_and_backward():
     with tempfile.TemporaryDirectory() as folder:
         process, warnings = traced(folder, "optimize")
-        ranges = {r["path"]: (r["level"], r["occurrences"], r["syncs"]["total"], r["domain"]) for r in process["ranges"]}
-        check("ranges", ranges, {
-            "Training": (None, 5, 25, "synccount.torch"),
-            "Training/layers.0": ("layer", 5, 10, "synccount.torch"),
-            "Training/layers.1": ("layer", 5, 15, "synccount.torch"),
-            "backward": (None, 5, 20, "synccount.torch"),
-            "backward/layers.1": ("layer", 5, 15, "synccount.torch"),
-        })
+        ranges = {
+            r["path"]: (r["level"], r["occurrences"], r["syncs"]["total"], r["domain"]) for r in process["ranges"]
+        }
+        check(
+            "ranges",
+            ranges,
+            {
+                "Training": (None, 5, 25, "synccount.torch"),
+                "Training/layers.0": ("layer", 5, 10, "synccount.torch"),
+                "Training/layers.1": ("layer", 5, 15, "synccount.torch"),
+                "backward": (None, 5, 20, "synccount.torch"),
+                "backward/layers.1": ("layer", 5, 15, "synccount.torch"),
+            },
+        )
         steps = process["steps"]
         check("steps", steps, {"source": "optimizer", "count": 4, "warmup": 0, "min": 9, "median": 9, "max": 9})
         check("a step", sum(site["per_step"] for site in process["sites"]), 9)
@@ -463,8 +553,11 @@ def case_the_tracer_takes_ranges_steps_and_backward():
         check("our own frames", [name for name in names if "synccount_torch" in (name or "")], [])
     with tempfile.TemporaryDirectory() as folder:
         process, _ = traced(folder)
-        check("forward steps", {key: process["steps"][key] for key in ("source", "count", "min", "max")},
-              {"source": "forward", "count": 4, "min": 9, "max": 9})
+        check(
+            "forward steps",
+            {key: process["steps"][key] for key in ("source", "count", "min", "max")},
+            {"source": "forward", "count": 4, "min": 9, "max": 9},
+        )
     with tempfile.TemporaryDirectory() as folder:
         process, warnings = traced(folder, "optimize", options=())
         check("without the option", ({r["path"] for r in process["ranges"]}, process["steps"]), ({"backward"}, None))
@@ -474,7 +567,9 @@ def case_a_program_whose_modules_are_not_seen_is_told():
     program = "import ctypes, os; assert ctypes.CDLL(os.environ['CUDART']).cudaDeviceSynchronize() == 0"
     with tempfile.TemporaryDirectory() as folder:
         process, warnings = traced(folder, program=program)
-        check("told", (process["syncs"]["total"], sum("saw no call of a PyTorch module" in w for w in warnings)), (1, 1))
+        check(
+            "told", (process["syncs"]["total"], sum("saw no call of a PyTorch module" in w for w in warnings)), (1, 1)
+        )
 
 
 def main():

@@ -4,13 +4,14 @@ describe() { echo "HuggingFace MoE models under --torch-modules, against PyTorch
 
 run_part() {
   needs hf "$tracer" "$synccount" "$tests/range_counts" || return
-  if [ -z "$python" ] || ! LD_LIBRARY_PATH="$python_library_path" "$python" -c 'import torch, transformers' 2>>"$work/log.txt"; then
+  if [ -z "$python" ] ||
+    ! LD_LIBRARY_PATH="$python_library_path" "$python" -c 'import torch, transformers' 2>>"$work/log.txt"; then
     skip hf "python3 has no PyTorch or no transformers here"
     return
   fi
-  timed hf 240 env LD_LIBRARY_PATH="$python_library_path" "$synccount" run --torch-modules --capture-range cudaProfilerApi \
-    --keep-traces "$work/hf-traces" --format json -o "$work/hf-report.json" -- "$python" "$here/hf_moe.py" \
-    --output "$work/hf.json"
+  timed hf 240 env LD_LIBRARY_PATH="$python_library_path" "$synccount" run --torch-modules \
+    --capture-range cudaProfilerApi --keep-traces "$work/hf-traces" --format json -o "$work/hf-report.json" \
+    -- "$python" "$here/hf_moe.py" --output "$work/hf.json"
   if [ "$rc" != 0 ]; then
     fail hf "$(why hf)"
     return

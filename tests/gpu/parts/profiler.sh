@@ -26,11 +26,13 @@ run_part() {
     fail profiler-first "$(why profiler-first)"
     return
   fi
-  timed profiler-first-report 30 "$synccount" report "$work/profiler-traces"
-  if grep -q 'one subscriber, and it was taken by' "$work/profiler-first-report.out" && [ "$rc" = 3 ] &&
-    ! grep -q '"device_events": 0[,}]' "$work/profiler-late.json"; then
-    pass profiler-first "$(grep -o 'taken by [^.]*' "$work/profiler-first-report.out" | head -n 1); $(cat "$work/profiler-late.json")"
+  timed profiler-first-report 30 "$synccount" report --format json "$work/profiler-traces"
+  local named known
+  named=$(grep -o 'taken by [^.]*' "$work/profiler-first-report.out" | head -n 1)
+  known=$(cat "$work/profiler-late.json")
+  if [ -n "$named" ] && [ "$rc" = 3 ] && ! grep -q '"device_events": 0[,}]' "$work/profiler-late.json"; then
+    pass profiler-first "$named; $known"
   else
-    fail profiler-first "status $rc; $(cat "$work/profiler-late.json"); $(grep -v '^$' "$work/profiler-first-report.out" | head -n 5 | tr '\n' '|')"
+    fail profiler-first "status $rc; $known; $(grep subscriber "$work/profiler-first-report.out" | head -n 1)"
   fi
 }
