@@ -54,6 +54,13 @@ enum sc_status inject_find_function(pid_t pid, const struct inject_maps *maps, c
 /* True if the file itself exports such a function. */
 enum sc_status inject_file_exports(const char *path, const char *name, bool *found, struct sc_error *err) SC_NODISCARD;
 
+/* ---- system calls (inject_syscalls.c) ---------------------------------------------------------------- */
+/* 0: not at this one. Else the lower the better: 1 waits without limit, 2 is as good as it is, 3 would begin a wait
+ * with a limit anew. entry: at its entry, where a call that must not be interrupted will do as well. */
+int inject_call_rank(pid_t pid, long number, const uint64_t args[6], bool entry);
+/* The kernel ends it with EINTR after a mere stop, where it restarts others. */
+bool inject_call_ends_with_eintr(long number);
+
 /* ---- one thread (inject_thread.c) ------------------------------------------------------------------- */
 #define INJECT_XSTATE_MAX 32768 /* 11 KiB with AMX */
 

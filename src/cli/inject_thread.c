@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -31,100 +30,10 @@
 /* What the kernel returns inside, for a call that an interrupt broke off and that is to go on if no handler runs. */
 enum { RESTART_SYS = -512, RESTART_NOINTR = -513, RESTART_NOHAND = -514, RESTART_BLOCK = -516 };
 
-/* ---- which system calls will do --------------------------------------------------------------------- */
-
-/* Neither malloc nor the loader makes these, so a thread that is at one holds none of their locks. */
-enum call_kind {
-  WAITS = 1,      /* a thread spends its time in it: may be interrupted there */
-  PASSES = 2,     /* good at its entry alone: short, or an interruption would be noticed */
-  NOT_FILES = 4,  /* only on pipes, sockets and the like: the loader reads files */
-  EINTR_ENDS = 8, /* the kernel never restarts it after a stop: it is made to */
-};
-static const struct {
-  long number;
-  unsigned kind;
-  int timeout; /* index of the argument that is negative or NULL when it waits without limit; -1: none such */
-} calls[] = {
-    {SYS_poll, WAITS, 2},
-    {SYS_ppoll, WAITS, 2},
-    {SYS_select, WAITS, 4},
-    {SYS_pselect6, WAITS, 4},
-    {SYS_epoll_wait, WAITS | EINTR_ENDS, 3},
-    {SYS_epoll_pwait, WAITS | EINTR_ENDS, 3},
-    {441 /* epoll_pwait2 */, WAITS | EINTR_ENDS, 3},
-    {SYS_nanosleep, WAITS, -1},
-    {SYS_clock_nanosleep, WAITS, -1},
-    {SYS_restart_syscall, WAITS, -1}, /* the rest of a wait with a limit: no lock has one */
-    {SYS_pause, WAITS, -1},
-    {SYS_rt_sigsuspend, WAITS, -1},
-    {SYS_rt_sigtimedwait, WAITS | EINTR_ENDS, -1},
-    {SYS_accept, WAITS | EINTR_ENDS, -1},
-    {SYS_accept4, WAITS | EINTR_ENDS, -1},
-    {SYS_recvfrom, WAITS | EINTR_ENDS, -1},
-    {SYS_recvmsg, WAITS | EINTR_ENDS, -1},
-    {SYS_wait4, WAITS, -1},
-    {SYS_waitid, WAITS, -1},
-    {SYS_read, WAITS | NOT_FILES | EINTR_ENDS, -1},
-    {SYS_readv, WAITS | NOT_FILES | EINTR_ENDS, -1},
-    {SYS_semop, PASSES | EINTR_ENDS, -1},
-    {SYS_semtimedop, PASSES | EINTR_ENDS, -1},
-    {SYS_io_getevents, PASSES | EINTR_ENDS, -1},
-    {SYS_sendto, PASSES | EINTR_ENDS, -1},
-    {SYS_sendmsg, PASSES | EINTR_ENDS, -1},
-    {SYS_recvmmsg, PASSES | EINTR_ENDS, -1},
-    {SYS_ioctl, PASSES, -1},
-    {SYS_write, PASSES, -1},
-    {SYS_writev, PASSES, -1},
-    {SYS_sched_yield, PASSES, -1},
-    {SYS_clock_gettime, PASSES, -1},
-    {SYS_gettimeofday, PASSES, -1},
-    {SYS_getrusage, PASSES, -1},
-    {SYS_times, PASSES, -1},
-    {SYS_getpid, PASSES, -1},
-    {SYS_gettid, PASSES, -1},
-    {SYS_getppid, PASSES, -1},
-    {SYS_getuid, PASSES, -1},
-    {SYS_geteuid, PASSES, -1},
-};
-
-static unsigned call_kind(long number, int *timeout)
-{
-  for (size_t i = 0; i < SC_COUNTOF(calls); ++i) {
-    if (calls[i].number == number) {
-      *timeout = calls[i].timeout;
-      return calls[i].kind;
-    }
-  }
-  return 0;
-}
-
-static bool is_file(pid_t pid, uint64_t fd)
-{
-  char path[64];
-  struct stat found;
-  snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, (int)fd);
-  return stat(path, &found) != 0 || S_ISREG(found.st_mode) || S_ISBLK(found.st_mode) || S_ISDIR(found.st_mode);
-}
-
-/* 0: none of the above; else the lower the better. A wait without limit is mostly that of a thread which serves the
- * others and is not missed; one with a limit may start anew. */
-static int rank_call(pid_t pid, long number, const uint64_t args[6], bool entry)
-{
-  int timeout = -1;
-  unsigned kind = call_kind(number, &timeout);
-  if (!kind || (!entry && !(kind & WAITS)) || ((kind & NOT_FILES) && is_file(pid, args[0])))
-    return 0;
-  if (timeout < 0)
-    return 2;
-  bool pointer = number == SYS_ppoll || number == SYS_select || number == SYS_pselect6 || number == 441;
-  bool forever = pointer ? args[timeout] == 0 : (int32_t)args[timeout] < 0;
-  return forever ? 1 : kind & EINTR_ENDS ? 3 : 2;
-}
-
 static int rank_regs(pid_t pid, const struct user_regs_struct *regs, bool entry)
 {
   const uint64_t args[6] = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
-  return rank_call(pid, (long)regs->orig_rax, args, entry);
+  return inject_call_rank(pid, (long)regs->orig_rax, args, entry);
 }
 
 /* ---- ptrace ----------------------------------------------------------------------------------------- */
@@ -231,9 +140,8 @@ enum inject_stop inject_thread_stop(struct inject_thread *thread, uint64_t deadl
 static void mend_interrupted(const struct inject_thread *thread)
 {
   struct user_regs_struct regs;
-  int timeout;
   if (!inject_thread_get(thread, &regs) || (long)regs.orig_rax < 0 || (long)regs.rax != -EINTR ||
-      regs.rcx != regs.rip || !(call_kind((long)regs.orig_rax, &timeout) & EINTR_ENDS))
+      !inject_call_ends_with_eintr((long)regs.orig_rax))
     return;
   regs.rax = (unsigned long)RESTART_NOHAND;
   inject_thread_set(thread, &regs);
@@ -280,14 +188,21 @@ static long restarted_call(const struct inject_thread *thread, const struct user
                                                                                                                : 0;
 }
 
+/* The C library made it: its thread-local storage begins with its own address. */
+static bool has_own_storage(const struct inject_thread *thread, const struct user_regs_struct *regs)
+{
+  uint64_t self = 0;
+  return regs->fs_base && inject_thread_read(thread, regs->fs_base, &self, sizeof self) && self == regs->fs_base;
+}
+
+/* Right behind a `syscall`, and not at the first instruction of a handler that the call led to. */
 static bool is_fit(const struct inject_thread *thread, bool entry, bool handlers)
 {
   struct user_regs_struct regs;
   uint8_t code[2];
   return inject_thread_get(thread, &regs) && (long)regs.orig_rax >= 0 && regs.cs == USER_CODE &&
-         regs.rcx == regs.rip && /* at a system call's return, not in a handler that it led to */
          inject_thread_read(thread, regs.rip - 2, code, 2) && code[0] == 0x0f && code[1] == 0x05 &&
-         rank_regs(thread->pid, &regs, entry) &&
+         has_own_storage(thread, &regs) && rank_regs(thread->pid, &regs, entry) &&
          ((long)regs.orig_rax != SYS_restart_syscall || restarted_call(thread, &regs)) &&
          (handlers || !in_handler(thread, regs.rsp));
 }
@@ -421,7 +336,7 @@ static void look_at_thread(pid_t pid, struct candidate *candidate)
   if (sscanf(line, "%ld %lx %lx %lx %lx %lx %lx", &number, &args[0], &args[1], &args[2], &args[3], &args[4],
              &args[5]) == 7) {
     const uint64_t values[6] = {args[0], args[1], args[2], args[3], args[4], args[5]};
-    candidate->rank = rank_call(pid, number, values, false);
+    candidate->rank = inject_call_rank(pid, number, values, false);
   }
 }
 
