@@ -117,7 +117,7 @@ static enum sc_status get_in(struct attach *attach, struct sc_error *err)
   char *library = realpath(attach->place.tracer, NULL);
   if (!library)
     return sc_error_set(err, SC_ERR_SYSTEM, "cannot use the tracer %s: %s", attach->place.tracer, strerror(errno));
-  enum sc_status status = attach->inject && !target->has_library
+  enum sc_status status = attach->inject && !(target->has_library && target->by_itself)
                               ? put_library_in(attach, library, err)
                               : target_explain(target, library, err);
   free(library);

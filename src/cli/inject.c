@@ -134,7 +134,7 @@ static enum sc_status not_returned(const struct injection *it, enum inject_resul
     return sc_error_set(err, SC_ERR_SYSTEM,
                         "process %ld: %s did not return on thread %ld within %.0f s (it waits for something); it was "
                         "left alone, and the thread goes back to its own work as soon as it returns: then try "
-                        "`synccount attach %ld` without --inject",
+                        "`synccount attach --inject %ld` again",
                         pid, call, thread, (double)CALL_NS / 1e9, pid);
   default:
     return sc_error_set(err, SC_ERR_SYSTEM, "process %ld, or its thread %ld, ended during %s", pid, thread, call);

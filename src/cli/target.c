@@ -151,8 +151,7 @@ static enum sc_status check_namespaces(const char *root, const struct target *ta
                             "process %ld (%s) lives in another %s namespace (a container, or a service with folders of "
                             "its own): run synccount in there, as 'synccount attach %lu' behind 'docker exec' or "
                             "'nsenter -t %ld -m -p'",
-                            (long)target->pid, target->name, names[i], inner_pid(root, target->pid),
-                            (long)target->pid);
+                            (long)target->pid, target->name, names[i], inner_pid(root, target->pid), (long)target->pid);
     free(ours);
     free(theirs);
   }
@@ -213,20 +212,22 @@ static bool take_variable(const char *entry, const char *name, char **out)
 static enum sc_status look_at_environment(const char *root, struct target *out, struct sc_error *err)
 {
   struct sc_buf text = {0};
-  char *dormant = NULL;
+  char *dormant = NULL, *preload = NULL;
   bool ok = read_proc(root, out->pid, "environ", &text) || !text.failed; /* without it, the usual folders */
   for (size_t at = 0; ok && at < text.len; at += strlen(text.data + at) + 1) {
     const char *entry = text.data + at;
     ok = take_variable(entry, "XDG_RUNTIME_DIR", &out->runtime) && take_variable(entry, "TMPDIR", &out->temporary) &&
-         take_variable(entry, "SYNCCOUNT_DORMANT", &dormant) &&
+         take_variable(entry, "SYNCCOUNT_DORMANT", &dormant) && take_variable(entry, "LD_PRELOAD", &preload) &&
          take_variable(entry, "CUDA_INJECTION64_PATH", &out->other_tool);
   }
+  out->by_itself = (preload && strstr(preload, LIBRARY)) || (out->other_tool && names_library(out->other_tool));
   out->will_sleep = dormant && strcmp(dormant, "1") == 0;
   if (out->other_tool && names_library(out->other_tool)) {
     free(out->other_tool);
     out->other_tool = NULL;
   }
   free(dormant);
+  free(preload);
   sc_buf_free(&text);
   return ok ? SC_OK : no_memory(err);
 }
@@ -374,8 +375,8 @@ enum sc_status target_ask(const struct target *target, int fd, enum sc_control_c
                           struct sc_control_request *request, struct sc_control_reply *reply, bool *gone,
                           struct sc_error *err)
 {
-  request->head = (struct sc_control_head){
-      .version = SC_CONTROL_VERSION, .size = sizeof *request, .what = (uint32_t)command};
+  request->head =
+      (struct sc_control_head){.version = SC_CONTROL_VERSION, .size = sizeof *request, .what = (uint32_t)command};
   memcpy(request->head.magic, SC_CONTROL_MAGIC, sizeof request->head.magic);
   snprintf(request->release, sizeof request->release, "%s", SC_VERSION);
   memset(reply, 0, sizeof *reply);
@@ -387,7 +388,8 @@ enum sc_status target_ask(const struct target *target, int fd, enum sc_control_c
                         "on, and attach again",
                         (long)target->pid, target->name);
   if (*gone)
-    return sc_error_set(err, SC_ERR_MEASURE, "process %ld (%s) closed the connection: it has ended, or executed another program",
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "process %ld (%s) closed the connection: it has ended, or executed another program",
                         (long)target->pid, target->name);
   if (memcmp(reply->head.magic, SC_CONTROL_MAGIC, sizeof reply->head.magic) != 0 ||
       reply->head.version != SC_CONTROL_VERSION || (size_t)got != sizeof *reply ||

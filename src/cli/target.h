@@ -13,7 +13,8 @@ struct target {
   uid_t uid; /* effective */
   gid_t gid;
   char name[64];    /* of its command */
-  bool has_library; /* libsynccount.so is loaded into it */
+  bool has_library; /* libsynccount.so is loaded into it, */
+  bool by_itself;   /* and it was started with it: its environment names the library */
   bool has_cuda;    /* libcuda.so is */
   bool will_sleep;  /* it was started with SYNCCOUNT_DORMANT=1 */
   char *other_tool; /* CUDA_INJECTION64_PATH, if that names no libsynccount.so; NULL */
