@@ -7,6 +7,7 @@
 
 #include "import/feed_internal.h"
 
+#define RANGES_OPEN_MAX 4096 /* of a thread, all at once: the analysis keeps fewer apart */
 #define FRAMES_OPEN_MAX 1024 /* deeper calls of Python are not in stacks */
 
 struct open_range {
@@ -55,6 +56,7 @@ struct replay {
   } copy; /* the thread's last one whose stream is known */
 
   uint64_t processes; /* that were appended */
+  uint64_t left_out;  /* ranges, of all threads */
 };
 
 /* ---- stacks, for the analysis ------------------------------------------------------------------------ */
@@ -149,6 +151,10 @@ static bool begin_range(struct replay *r, const struct event *event)
 {
   if (!define_string(r, event->what) || !define_string(r, event->extra))
     return false;
+  if (r->range_count == RANGES_OPEN_MAX) {
+    ++r->left_out;
+    return true;
+  }
   struct open_range *range = sc_array_push(&r->ranges, &r->range_count, &r->range_cap, sizeof *range);
   if (!range)
     return false;
@@ -485,6 +491,10 @@ static bool warn_limits(struct replay *r)
     ok &= sc_findings_warn(r->findings,
                            "%s: %" PRIu64 " calls have no stack: this trace has more different ones than are kept.",
                            r->path, f->other_stacks);
+  if (r->left_out)
+    ok &= sc_findings_warn(r->findings,
+                           "%s: %" PRIu64 " ranges were left out: more than %d were open at once on one thread.",
+                           r->path, r->left_out, RANGES_OPEN_MAX);
   return ok;
 }
 

@@ -10,13 +10,13 @@
 #include "import/import.h"
 #include "import/nsys_db.h"
 
-/* Times are relative to the session's start and may lie before it (13 days at most). The feed takes no negative ones.
+/* Times are relative to the session's start and may lie before it, by 13 days at most. The feed takes no negative ones.
  */
 #define TIME_BIAS ((int64_t)1 << 50)
 #define CHAINS_MAX (4u << 20) /* call chains that are kept apart */
 
-#define PID_BITS \
-  24 /* globalTid: the machine and its kind, the process, the thread; globalPid: the same with thread 0 */
+/* globalTid: the machine and its kind, the process, the thread. globalPid: the same with thread 0. */
+#define PID_BITS 24
 #define PID_MASK 0xffffff
 
 struct name {   /* a call's name */
