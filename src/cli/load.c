@@ -3,6 +3,7 @@
 #include "cli/load.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,7 +46,17 @@ static enum sc_status add_folder(const char *path, const struct sc_analysis_opti
   return status;
 }
 
-/* Other tools' traces are told by their content. One that is nobody's goes to our own reader, whose message says so. */
+static bool starts_as_ours(const char *path)
+{
+  char magic[sizeof SC_TRACE_MAGIC - 1];
+  FILE *file = fopen(path, "rb");
+  bool ours = file && fread(magic, sizeof magic, 1, file) == 1 && memcmp(magic, SC_TRACE_MAGIC, sizeof magic) == 0;
+  if (file)
+    fclose(file);
+  return ours;
+}
+
+/* Other tools' traces are told by their content. */
 static enum sc_status add_file(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
                                struct sc_error *err)
 {
@@ -55,8 +66,16 @@ static enum sc_status add_file(const char *path, const struct sc_analysis_option
   enum sc_status status = sc_import_recognise(path, &kind, err);
   if (status != SC_OK)
     return status;
-  return kind == SC_IMPORT_NONE ? add_trace(path, how, findings, err)
-                                : sc_import_read(path, kind, how, findings, err);
+  if (kind != SC_IMPORT_NONE)
+    return sc_import_read(path, kind, how, findings, err);
+  status = add_trace(path, how, findings, err);
+  if (status == SC_ERR_FORMAT && !starts_as_ours(path))
+    return sc_error_set(err, status,
+                        "'%s' is no trace: it is neither synccount's (*" SC_TRACE_SUFFIX
+                        ", a JSON report), nor an SQLite export of Nsight Systems, nor a trace of PyTorch's profiler "
+                        "(JSON, plain or gzip)",
+                        path);
+  return status;
 }
 
 static bool is_import(const char *path)

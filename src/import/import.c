@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #define OURS 256   /* bytes in which a JSON file of ours says that it is */
@@ -54,6 +55,11 @@ static bool is_kineto(const char *text, size_t n)
 /* The file's first bytes, unpacked if it is gzip. */
 static enum sc_status first_bytes(const char *path, char *bytes, size_t *n, struct sc_error *err)
 {
+  struct stat info;
+  if (stat(path, &info) != 0)
+    return sc_error_set(err, SC_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+  if (!S_ISREG(info.st_mode)) /* a pipe would be waited for, and cannot be read twice */
+    return sc_error_set(err, SC_ERR_IO, "cannot read '%s': it is no regular file", path);
   errno = 0;
   gzFile file = gzopen(path, "rb");
   if (!file)

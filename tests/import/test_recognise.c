@@ -119,6 +119,11 @@ static void what_cannot_be_read_is_an_error(void **state)
   assert_int_equal(sc_import_recognise(path_of("missing"), &kind, &err), SC_ERR_IO);
   assert_non_null(strstr(err.message, "missing"));
   assert_int_equal(sc_import_recognise(folder, &kind, &err), SC_ERR_IO);
+  assert_int_equal(mkfifo(path_of("pipe"), 0600), 0); /* nobody writes: it must not be waited for */
+  alarm(20);
+  assert_int_equal(sc_import_recognise(path_of("pipe"), &kind, &err), SC_ERR_IO);
+  alarm(0);
+  unlink(path_of("pipe"));
   assert_int_equal(kind, SC_IMPORT_KINETO); /* written only on success */
 }
 

@@ -42,3 +42,7 @@ has err "nsys export --type sqlite"
 [ "$(wc -l <err)" -eq 1 ] || fail "more than one error"
 expect 3 "$synccount" report "$source/tests/import/kineto/data/no_gpu.json.gz"
 has out "nothing was counted"
+echo "no trace" >note
+expect 2 "$synccount" report note
+has err "'note' is no trace"
+has err "an SQLite export of Nsight Systems"
