@@ -195,13 +195,46 @@ const char *nsys_text(const struct nsys_rows *rows, int column, size_t *length)
 
 /* ---- StringIds ------------------------------------------------------------------------------------------- */
 
+/* Exports have a primary key; other people's tools leave it out. */
+static enum sc_status has_index(const struct nsys_db *db, bool *out, struct sc_error *err)
+{
+  sqlite3_stmt *plan = NULL;
+  enum sc_status status =
+      prepare(db, "StringIds", "EXPLAIN QUERY PLAN SELECT value FROM main.StringIds WHERE id = 1", &plan, err);
+  if (status != SC_OK)
+    return status;
+  int code = sqlite3_step(plan);
+  const char *detail = code == SQLITE_ROW ? (const char *)sqlite3_column_text(plan, 3) : NULL;
+  *out = detail && strncmp(detail, "SEARCH", 6) == 0;
+  if (code != SQLITE_ROW && code != SQLITE_DONE)
+    status = nsys_fail(db, "StringIds", err);
+  sqlite3_finalize(plan);
+  return status;
+}
+
+/* A copy with an index, in a temporary database of SQLite: every look-up would have to read the whole table. */
+static enum sc_status copy_strings(const struct nsys_db *db, struct sc_error *err)
+{
+  static const char sql[] = "CREATE TEMP TABLE indexed_strings AS SELECT id, value FROM main.StringIds;"
+                            "CREATE INDEX temp.indexed_strings_id ON indexed_strings (id)";
+  return sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK ? SC_OK : nsys_fail(db, "StringIds", err);
+}
+
 enum sc_status nsys_strings_open(const struct nsys_db *db, struct nsys_strings *strings, struct sc_error *err)
 {
-  bool there = false;
+  bool there = false, indexed = false;
   *strings = (struct nsys_strings){.db = db};
   enum sc_status status = is_table(db, "StringIds", &there, err);
-  if (status == SC_OK && there)
-    status = prepare(db, "StringIds", "SELECT value FROM StringIds WHERE id = ?1", &strings->statement, err);
+  if (status != SC_OK || !there)
+    return status;
+  status = has_index(db, &indexed, err);
+  if (status == SC_OK && !indexed)
+    status = copy_strings(db, err);
+  if (status == SC_OK)
+    status = prepare(db, "StringIds",
+                     indexed ? "SELECT value FROM main.StringIds WHERE id = ?1"
+                             : "SELECT value FROM temp.indexed_strings WHERE id = ?1",
+                     &strings->statement, err);
   return status;
 }
 

@@ -747,6 +747,27 @@ TEST(very_many_open_ranges_are_cut_and_told)
   nsys_end(&f);
 }
 
+/* 60000 names in a table that has to be read through for each of them would take minutes. */
+TEST(a_table_of_strings_without_a_key_is_indexed)
+{
+  BEGIN(f);
+  SYNC(&f, 7);
+  nsys_sql(&f, "ALTER TABLE StringIds RENAME TO old; CREATE TABLE StringIds (id INTEGER, value TEXT); "
+               "INSERT INTO StringIds SELECT * FROM old; DROP TABLE old");
+  nsys_sql(&f,
+           "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 60999) INSERT INTO StringIds "
+           "SELECT i, 'range ' || (i %% 10) FROM n");
+  nsys_sql(&f,
+           "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 60999) INSERT INTO NVTX_EVENTS "
+           "SELECT 100000 + 10 * i, 100005 + 10 * i, 159, NULL, %lld, NULL, i, 0 FROM n",
+           (long long)f.thread);
+  alarm(60);
+  expect(&f, 1, 0, 0);
+  alarm(0);
+  assert_int_equal(range_of(&f, "range 3")->occurrences, 6000);
+  nsys_end(&f);
+}
+
 TEST(a_view_in_the_place_of_a_table_is_not_run)
 {
   BEGIN(f);
@@ -909,6 +930,7 @@ int main(void)
       cmocka_unit_test(calls_whose_name_is_missing_are_told),
       cmocka_unit_test(huge_and_strange_texts_are_taken),
       cmocka_unit_test(very_many_open_ranges_are_cut_and_told),
+      cmocka_unit_test(a_table_of_strings_without_a_key_is_indexed),
       cmocka_unit_test(a_view_in_the_place_of_a_table_is_not_run),
       cmocka_unit_test(a_table_without_a_needed_column_is_an_error_that_names_it),
       cmocka_unit_test(another_database_is_told_from_an_export),
