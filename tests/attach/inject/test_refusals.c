@@ -153,12 +153,9 @@ static void need_root(void)
   }
 }
 
-/* As nobody, from a child. */
-static void another_users_process(void **state)
+/* The refusal's words are checked here, but the attempt is made as user nobody, in a child. */
+static void refused_as_nobody(const struct victim *victim, const char *const *words)
 {
-  (void)state;
-  need_root();
-  struct victim victim = victim_start("victim", "poll", NULL, 1);
   const char *library = victim_file(GOOD);
   struct sc_error *err = mmap(NULL, sizeof *err, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_ptr_not_equal(err, MAP_FAILED);
@@ -166,14 +163,46 @@ static void another_users_process(void **state)
   if (child == 0) {
     if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
       _exit(1);
-    _exit(inject_library(victim.pid, library, err) == SC_OK);
+    _exit(inject_library(victim->pid, library, err) == SC_OK);
   }
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(status, 0);
-  expect_words(err, (const char *const[]){"belongs to user root (0)", "sudo", NULL});
+  expect_words(err, words);
   munmap(err, sizeof *err);
-  assert_int_equal(victim.page->constructed, 0);
+  assert_int_equal(victim->page->constructed, 0);
+}
+
+static void another_users_process(void **state)
+{
+  (void)state;
+  need_root();
+  struct victim victim = victim_start("victim", "poll", NULL, 1);
+  refused_as_nobody(&victim, (const char *const[]){"belongs to user root (0)", "sudo", NULL});
+  victim_stop(&victim, 0);
+}
+
+/* The folder of the build may be closed to others. */
+static bool nobody_can_read(const char *path)
+{
+  int status;
+  pid_t child = fork();
+  if (child == 0)
+    _exit(setgid(NOBODY) != 0 || setuid(NOBODY) != 0 || access(path, R_OK) != 0);
+  return waitpid(child, &status, 0) == child && status == 0;
+}
+
+/* One that gave up being root may hold root's secrets: its own user may not look, root may. */
+static void a_process_that_closes_itself(void **state)
+{
+  (void)state;
+  need_root();
+  struct victim victim = victim_start("victim", "nobody", NULL, 1);
+  refused_as_nobody(&victim, (const char *const[]){"does not let itself be attached to", "as root", NULL});
+  if (nobody_can_read(victim_file(GOOD)))
+    (void)victim_inject(&victim, GOOD);
+  else
+    expect_refusal(victim.pid, victim_file(GOOD), "could not load", "Permission denied");
   victim_stop(&victim, 0);
 }
 
@@ -221,6 +250,7 @@ int main(void)
       cmocka_unit_test(a_32_bit_program),
       cmocka_unit_test(a_library_that_is_none),
       cmocka_unit_test(another_users_process),
+      cmocka_unit_test(a_process_that_closes_itself),
       cmocka_unit_test(a_process_that_sees_other_files),
       cmocka_unit_test(a_filtered_process_says_so),
   };
