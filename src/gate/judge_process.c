@@ -561,6 +561,9 @@ static bool has_frames(const struct sc_process *p)
   return p->counts.syncs == 0;
 }
 
+/* A pattern over CUDA's calls needs no stacks. */
+static bool is_of_calls(const char *pattern) { return strncmp(pattern, "cu", 2) == 0 || strncmp(pattern, "c*", 2) == 0; }
+
 static bool marks_steps_by_ranges(const struct scope *s)
 {
   for (size_t i = 0; i < s->p->range_count; ++i) {
@@ -600,7 +603,7 @@ static void judge_process(struct judging *j, const struct sc_process *p)
     judge_unsure(j, "the simulated device has no times: a wait cannot be measured on it");
     return;
   }
-  if (j->e->site && !has_frames(p))
+  if (j->e->site && !is_of_calls(j->e->site) && !has_frames(p))
     judge_unsure(j, "no stack is known of the syncs of process %" PRIu64 ", so none can be told by its place", p->pid);
   if (p->tally && p->tally->overflow)
     judge_unsure(j, "process %" PRIu64 " has more different occurrences than can be kept apart", p->pid);

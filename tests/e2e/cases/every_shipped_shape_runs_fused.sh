@@ -2,6 +2,7 @@
 # Each shipped shape chooses activation, layout and top-k of all three variants. Widths are cut down: the real ones take a GPU.
 for file in "$source"/configs/*.yaml; do
   name=$(basename "$file" .yaml)
+  grep -q "^model:" "$file" || continue # a gate
   for quant in w4a4 w4a16; do
     expect 0 "$synccount" --device sim --config "$name" --experts 8 --layers 1 --hidden 64 --intermediate 96 --tokens 24 \
       --act-quant $quant --format json
