@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * JSON reports read back: nothing that the schema holds is lost, and hostile documents are refused with their place. */
+#include "test_support.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/report.h"
+
+static char *write_text(const char *text)
+{
+  char *path = sc_strdup("/tmp/synccount-json-XXXXXX");
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+  close(fd);
+  return path;
+}
+
+static void assert_refused(const char *text, enum sc_status status, const char *what)
+{
+  struct sc_findings *f = sc_findings_new();
+  struct sc_error err = {0};
+  char *path = write_text(text);
+  if (sc_report_read_json(path, f, &err) != status)
+    fail_msg("'%.100s' gave %s: %s", text, sc_status_name(err.status), err.message);
+  if (!strstr(err.message, what))
+    fail_msg("wanted '%s' in '%s'", what, err.message);
+  unlink(path);
+  free(path);
+  sc_findings_free(f);
+}
+
+#define HEAD "{\"schema\": \"synccount/report/1\", "
+
+static void what_is_not_as_described_is_refused_with_its_place(void **state)
+{
+  (void)state;
+  assert_refused("", SC_ERR_FORMAT, "not valid JSON");
+  assert_refused("{\"schema\": \"synccount/report/1\"", SC_ERR_FORMAT, ":1:");
+  assert_refused("[]", SC_ERR_VERSION, "(none)");
+  assert_refused("{\"schema\": \"synccount/report/2\"}", SC_ERR_VERSION, "synccount/report/2");
+  assert_refused("{\"schema\": 1}", SC_ERR_VERSION, "(none)");
+  assert_refused(HEAD "\"schema\": 1}", SC_ERR_FORMAT, "not valid JSON");
+  assert_refused(HEAD "\"runs\": {}}", SC_ERR_FORMAT, "runs is not a list");
+  assert_refused(HEAD "\"runs\": [1]}", SC_ERR_FORMAT, "runs[0] is not an object");
+  assert_refused(HEAD "\"runs\": [{}]}", SC_ERR_FORMAT, "runs[0].variant is not a text");
+  assert_refused(HEAD "\"runs\": [{\"variant\": \"x\", \"experts\": -1}]}", SC_ERR_FORMAT,
+                 "runs[0].experts is not a count");
+  assert_refused(HEAD "\"runs\": [{\"variant\": \"x\", \"counted\": true}]}", SC_ERR_FORMAT, "runs[0].syncs");
+  assert_refused(HEAD "\"processes\": [{\"syncs\": []}]}", SC_ERR_FORMAT, "processes[0].syncs is not an object");
+  assert_refused(HEAD "\"processes\": [{}]}", SC_ERR_FORMAT, "processes[0].syncs");
+  assert_refused(HEAD "\"processes\": [{\"measured\": false, \"ranges\": [{\"path\": \"a\"}]}]}", SC_ERR_FORMAT,
+                 "processes[0].ranges[0].name is not a text");
+  assert_refused(
+      HEAD "\"processes\": [{\"measured\": false, \"ranges\": [{\"path\": \"a\", \"name\": \"a\", \"depth\": 3}]}]}",
+      SC_ERR_FORMAT, "processes[0].ranges[0].depth");
+  assert_refused(HEAD "\"processes\": [{\"measured\": false, \"sites\": [{\"class\": \"hard\"}]}]}", SC_ERR_FORMAT,
+                 "processes[0].sites[0].class is not a word");
+  assert_refused(
+      HEAD "\"processes\": [{\"measured\": false, \"sites\": [{\"id\": \"a\", \"api\": \"b\", \"python\": [3]}]}]}",
+      SC_ERR_FORMAT, "processes[0].sites[0].python[0] is not an object");
+  assert_refused(HEAD "\"warnings\": [3]}", SC_ERR_FORMAT, "warnings is not a list of texts");
+  assert_refused(HEAD "\"losses\": {\"records\": 1.5e300}}", SC_ERR_FORMAT, "records is not a count");
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+  struct sc_buf text = {0};
+  (void)state;
+  sc_buf_puts(&text, HEAD "\"runs\": ");
+  for (int i = 0; i < 100000; ++i)
+    sc_buf_puts(&text, "[");
+  assert_refused(text.data, SC_ERR_FORMAT, "not valid JSON");
+  sc_buf_free(&text);
+}
+
+static void only_reports_look_like_reports(void **state)
+{
+  char *report = write_text("\n {\n \"schema\": \"synccount/report/1\"}"), *other = write_text("{\"traceEvents\": []}");
+  (void)state;
+  assert_true(sc_report_is_json(report));
+  assert_false(sc_report_is_json(other));
+  assert_false(sc_report_is_json("/nowhere"));
+  assert_false(sc_report_is_json("/tmp"));
+  unlink(report);
+  unlink(other);
+  free(report);
+  free(other);
+}
+
+/* Without what the schema does not hold, and where the reader knows less than the writer did. */
+static void forget(json_t *root)
+{
+  size_t i;
+  json_t *item;
+  json_object_set_new(root, "controls", json_null());
+  json_array_foreach(json_object_get(root, "runs"), i, item)
+  {
+    json_object_del(item, "hit");
+    json_object_del(item, "assumed_floors");
+    json_object_del(json_object_get(item, "syncs"), "by_expert");
+    json_object_del(json_object_get(item, "syncs"), "by_expert_op");
+    json_object_del(json_object_get(item, "syncs"), "by_layer_expert");
+  }
+  json_object_del(root, "laws");
+  json_object_del(root, "assumed_round_trips_us");
+}
+
+static void a_report_that_is_read_and_written_is_the_same(void **state)
+{
+  char *path = sc_asprintf("%s/reports/h200.json", getenv("SC_SOURCE"));
+  struct sc_findings *f = sc_findings_new();
+  struct sc_error err = {0};
+  struct sc_out *out = sc_out_memory();
+  size_t length;
+  (void)state;
+  if (sc_report_read_json(path, f, &err) != SC_OK)
+    fail_msg("%s", err.message);
+  assert_int_equal(sc_report_write(f, sc_report_format_find("json"), NULL, out, &err), SC_OK);
+  const char *text = sc_out_text(out, &length);
+  json_t *before = json_load_file(path, 0, NULL), *after = json_loadb(text, length, 0, NULL);
+  assert_non_null(before);
+  assert_non_null(after);
+  forget(before);
+  forget(after);
+  static const char *const parts[] = {"host",       "device",        "conditions", "ruler",
+                                      "round_trip", "marginal_sync", "losses",     "version"};
+  for (size_t i = 0; i < SC_COUNTOF(parts); ++i) {
+    if (!json_equal(json_object_get(before, parts[i]), json_object_get(after, parts[i])))
+      fail_msg("'%s' is not the same: %s", parts[i],
+               json_dumps(json_object_get(after, parts[i]), JSON_INDENT(1) | JSON_ENCODE_ANY));
+  }
+  size_t i, runs = json_array_size(json_object_get(before, "runs"));
+  const char *key;
+  json_t *value;
+  assert_int_equal(runs, 9);
+  for (i = 0; i < runs; ++i) {
+    json_t *old = json_array_get(json_object_get(before, "runs"), i),
+           *fresh = json_array_get(json_object_get(after, "runs"), i);
+    json_object_foreach(old, key, value)
+    {
+      if (!json_equal(value, json_object_get(fresh, key)))
+        fail_msg("runs[%zu].%s is not the same: %s", i, key,
+                 json_dumps(json_object_get(fresh, key), JSON_INDENT(1) | JSON_ENCODE_ANY));
+    }
+  }
+  json_decref(before);
+  json_decref(after);
+  sc_out_free(out);
+  sc_findings_free(f);
+  free(path);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_not_as_described_is_refused_with_its_place),
+      cmocka_unit_test(deep_nesting_is_refused),
+      cmocka_unit_test(only_reports_look_like_reports),
+      cmocka_unit_test(a_report_that_is_read_and_written_is_the_same),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
