@@ -28,11 +28,12 @@ struct raw_profile {
   unsigned warm;
   bool unfinished;
   uint64_t uncertain, first, times, hash;
+  size_t series;
   size_t parts, part_count; /* in the maker's parts */
 };
 
-struct ordinal { /* how often a range was closed on a thread */
-  const struct sc_node *node;
+struct ordinal { /* how often ranges of one name were closed on a thread */
+  uint64_t name; /* hash of name and domain */
   const struct sc_analysis_thread *thread;
   uint64_t closed;
 };
@@ -97,7 +98,7 @@ static uint64_t place_hash(const struct tally_maker *m, uint32_t index) { return
 static uint64_t profile_hash(const struct tally_maker *m, uint32_t index) { return m->profiles[index].hash; }
 static uint64_t ordinal_hash(const struct tally_maker *m, uint32_t index)
 {
-  return mix((uintptr_t)m->ordinals[index].node, (uintptr_t)m->ordinals[index].thread);
+  return mix(m->ordinals[index].name, (uintptr_t)m->ordinals[index].thread);
 }
 
 /* ---- a sync ---------------------------------------------------------------------------------- */
@@ -252,19 +253,28 @@ struct tally_mark sc_tally_open(const struct sc_analysis_thread *t)
   return (struct tally_mark){.entry = t->log_count, .uncertain = uncertain_so_far(t)};
 }
 
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+  for (; *text; ++text)
+    hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  return (hash ^ 0xff) * 0x100000001b3u;
+}
+
+/* Whatever the path: steps may have numbers in their names. */
 static struct ordinal *ordinal_of(struct tally_maker *m, const struct sc_node *node, const struct sc_analysis_thread *t)
 {
   if (!make_room(m, &m->by_ordinal, ordinal_hash))
     return NULL;
-  size_t mask = m->by_ordinal.size - 1, at = mix((uintptr_t)node, (uintptr_t)t) & mask;
+  const uint64_t name = hash_text(hash_text(0xcbf29ce484222325u, node->domain), node->name);
+  size_t mask = m->by_ordinal.size - 1, at = mix(name, (uintptr_t)t) & mask;
   for (uint32_t slot; (slot = m->by_ordinal.slots[at]) != 0; at = (at + 1) & mask) {
-    if (m->ordinals[slot - 1].node == node && m->ordinals[slot - 1].thread == t)
+    if (m->ordinals[slot - 1].name == name && m->ordinals[slot - 1].thread == t)
       return &m->ordinals[slot - 1];
   }
   struct ordinal *made = sc_array_push(&m->ordinals, &m->ordinal_count, &m->ordinal_cap, sizeof *made);
   if (!made)
     return NULL;
-  *made = (struct ordinal){.node = node, .thread = t};
+  *made = (struct ordinal){.name = name, .thread = t};
   m->by_ordinal.slots[at] = (uint32_t)m->ordinal_count;
   ++m->by_ordinal.used;
   return made;
@@ -357,6 +367,7 @@ void sc_tally_close(struct sc_analysis_thread *t, const struct sc_node *node, co
     fresh.uncertain = 0;
   if (ordinal) {
     fresh.first = ordinal->closed++;
+    fresh.series = (size_t)(ordinal - m->ordinals);
     if (fresh.first < t->analysis->warmup)
       fresh.warm |= WARM_BY_ORDINAL;
   }
@@ -433,6 +444,7 @@ static bool emit_profiles(const struct sc_analysis *a, struct sc_tally *out)
       return false;
     *profile = (struct sc_profile){.range = range_of(a, raw->node),
                                    .thread = raw->thread->index,
+                                   .series = raw->series,
                                    .first = raw->first,
                                    .times = raw->times,
                                    .uncertain = raw->uncertain,
@@ -455,6 +467,7 @@ bool sc_tally_finish(const struct sc_analysis *a, const uint32_t *serial_of, str
   if (!process->tally)
     return false;
   process->tally->overflow = a->tally->overflow;
+  process->tally->series_count = a->tally->ordinal_count;
   return emit_places(a, serial_of, process->tally) && emit_profiles(a, process->tally);
 }
 

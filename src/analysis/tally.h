@@ -24,7 +24,8 @@ struct sc_part {
 
 struct sc_profile { /* occurrences of one range on one thread that were alike: of the same parts */
   size_t range, thread;
-  uint64_t first; /* which occurrence of the range on this thread was the first of them; from 0 */
+  size_t series;  /* ranges of this name on this thread, whatever their path, have this number */
+  uint64_t first; /* which occurrence of the series was the first of them; from 0 */
   uint64_t times;
   uint64_t uncertain; /* of each: calls that could not be judged */
   bool warmup;
@@ -33,14 +34,15 @@ struct sc_profile { /* occurrences of one range on one thread that were alike: o
   size_t part_count;
 };
 
-/* Warm-up is by step where the thread has steps, else the first occurrences of each range on it; and what was before
+/* Warm-up is by step where the thread has steps, else the first occurrences of each series; and what was before
  * sc_analysis_options.from in any case. */
 struct sc_tally {
   struct sc_place *places;
   size_t place_count, place_cap;
   struct sc_profile *profiles;
   size_t profile_count, profile_cap;
-  bool overflow;       /* there was more to keep apart than is kept: places and profiles are not complete */
+  size_t series_count;
+  bool overflow; /* there was more to keep apart than is kept: places and profiles are not complete */
   bool warmup_unknown; /* a warm-up by number was asked for, and a thread with syncs had no steps: its places have none
                         */
 };

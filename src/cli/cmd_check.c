@@ -67,7 +67,7 @@ struct check {
   struct sc_config_gate *file;
   enum check_format format;
   const char *junit;
-  bool github, has_max_syncs;
+  bool github, has_max_syncs, has_warmup;
   double max_syncs;
   const char *range, *site, *cls, *thread, *rank;
 
@@ -131,6 +131,7 @@ static bool check_option(void *context, enum cli_option_id id, const char *argum
   case CLI_RANK: return take_text(argument, &check->rank, err);
   case CLI_JUNIT: return take_text(argument, &check->junit, err);
   case CLI_GITHUB: check->github = true; return true;
+  case CLI_WARMUP: check->has_warmup = true; return settings_option(&check->bench.settings, id, argument, err);
   case CLI_FORMAT: return take_format(check, argument, err);
   default: return settings_option(&check->bench.settings, id, argument, err);
   }
@@ -220,8 +221,8 @@ static enum sc_status apply_file(struct check *check, const char *path, struct s
     check->traces = file->traces;
     check->trace_count = file->traces_count;
   }
-  if (check->program_argv || check->trace_count) /* the probe's options have no place there */
-    file->probe.run = (struct sc_config_run){0};
+  if (check->has_warmup) /* 0 is a number too */
+    file->warmup = 0;
   return gatefile_settings(file, path, s, err);
 }
 

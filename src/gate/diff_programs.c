@@ -314,8 +314,9 @@ void diff_programs(struct sc_diff *diff)
   add_ranges(diff, &ranges, diff->before, 0);
   add_ranges(diff, &ranges, diff->after, 1);
   emit(diff, &ranges, DIFF_RANGES, per_step);
-  diff->more |= per_step ? a.step_median > b.step_median : a.syncs > b.syncs;
-  if (isnan(b.step_median) != isnan(a.step_median))
+  const bool one_sided = isnan(b.step_median) != isnan(a.step_median);
+  diff->more |= per_step ? a.step_median > b.step_median : !one_sided && a.syncs > b.syncs;
+  if (one_sided)
     diff_doubt(diff, "only %s has steps: sums over programs of different length cannot be compared",
                isnan(b.step_median) ? "the second" : "the first");
   doubt_side(diff, &b, diff->before, "before");

@@ -18,7 +18,7 @@ struct scope { /* one process under one expectation */
   bool *wanted;                 /* [range_count] */
   bool *taken;                  /* [place_count]: its syncs count, unless an exception takes them */
   bool *excepted;               /* [exception_count][place_count] */
-  uint64_t *first;              /* [exception_count][ranges + 1][threads]: the first occurrence that has such syncs */
+  uint64_t *first;              /* [exception_count][series_count]: the first occurrence that has such syncs */
   uint64_t *took, *left;        /* [exception_count]; [place_count] of a unit: what an exception took, what remains */
   uint64_t submissions;
   bool several; /* there are more processes */
@@ -90,7 +90,7 @@ static void select_ranges(struct scope *s)
 
 static uint64_t *first_of(const struct scope *s, size_t exception, const struct sc_profile *profile)
 {
-  return &s->first[(exception * s->p->range_count + profile->range) * s->p->thread_count + profile->thread];
+  return &s->first[exception * s->tally->series_count + profile->series];
 }
 
 static bool has_excepted(const struct scope *s, size_t exception, const struct sc_profile *profile)
@@ -126,7 +126,7 @@ static bool scope_open(struct scope *s)
   select_ranges(s);
   if (!s->tally)
     return true;
-  const size_t places = s->tally->place_count, firsts = s->p->range_count * s->p->thread_count * exceptions;
+  const size_t places = s->tally->place_count, firsts = s->tally->series_count * exceptions;
   s->taken = sc_calloc_array(places + 1, sizeof *s->taken);
   s->excepted = sc_calloc_array(places * exceptions + 1, sizeof *s->excepted);
   s->first = sc_calloc_array(firsts + 1, sizeof *s->first);
@@ -437,13 +437,13 @@ static void judge_polls(struct scope *s)
 
 /* ---- what a report, or steps without ranges, can tell ---------------------------------------- */
 
-static bool has_allowed(const struct sc_process *p)
+/* Syncs in synccount.allow: ranges: so many may have to be taken from a number. */
+static double allowed_of(const struct sc_process *p)
 {
-  for (size_t i = 0; i < p->range_count; ++i) {
-    if (p->ranges[i].level && strcmp(p->ranges[i].level, "allow") == 0 && p->ranges[i].total.syncs)
-      return true;
-  }
-  return false;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < p->range_count; ++i)
+    sum += p->ranges[i].level && strcmp(p->ranges[i].level, "allow") == 0 ? p->ranges[i].total.syncs : 0;
+  return (double)sum;
 }
 
 /* False: what is asked for needs single occurrences. */
@@ -456,8 +456,6 @@ static bool bare_is_enough(struct scope *s)
     what = "of one thread";
   else if (s->j->gate->exception_count)
     what = "without allowed exceptions";
-  else if (has_allowed(s->p))
-    what = "without the syncs of synccount.allow: ranges";
   else if ((e->site || e->cls >= 0) && !(sums && !by_range(e)))
     what = "of one site or class";
   if (what)
@@ -481,6 +479,9 @@ static void judge_bare_value(struct scope *s, double low, double high, uint64_t 
 {
   struct value least = value_of(s, low, uncertain, false, range != NULL),
                most = value_of(s, high, uncertain, false, range != NULL);
+  const double allowed = s->j->e->measure == SC_GATE_WAIT ? 0 : allowed_of(s->p);
+  least.low = least.low > allowed ? least.low - allowed : 0;
+  most.low = most.low > allowed ? most.low - allowed : 0;
   enum outcome first = judge_value(s->j, least), second = judge_value(s->j, most);
   enum outcome outcome = first == OUTCOME_NOT || second == OUTCOME_NOT         ? OUTCOME_NOT
                          : first == OUTCOME_UNSURE || second == OUTCOME_UNSURE ? OUTCOME_UNSURE
@@ -490,6 +491,12 @@ static void judge_bare_value(struct scope *s, double low, double high, uint64_t 
   ++s->j->result->places;
   if (outcome == OUTCOME_UNSURE)
     why_unsure(s, &most, range ? range->path : "the process");
+  if (outcome == OUTCOME_UNSURE && allowed > 0)
+    judge_unsure(
+        s->j,
+        "%.0f syncs are in synccount.allow: ranges, and what they are to be taken from cannot be told from %s: "
+        "give the trace",
+        allowed, s->tally ? "steps that no range marks" : "a report");
   if (outcome != OUTCOME_NOT)
     return;
   judge_failure(s->j, unit_name(s, range), (struct value){.low = low, .high = high}, range ? times : 0);
@@ -562,7 +569,10 @@ static bool has_frames(const struct sc_process *p)
 }
 
 /* A pattern over CUDA's calls needs no stacks. */
-static bool is_of_calls(const char *pattern) { return strncmp(pattern, "cu", 2) == 0 || strncmp(pattern, "c*", 2) == 0; }
+static bool is_of_calls(const char *pattern)
+{
+  return strncmp(pattern, "cu", 2) == 0 || strncmp(pattern, "c*", 2) == 0;
+}
 
 static bool marks_steps_by_ranges(const struct scope *s)
 {

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# A gate with a program as its source; what it allows is listed, and what it allows in vain.
+cat >gate.yaml <<END
+version: 1
+name: stepping
+source:
+  command: ['$programs/stepping', '5']
+  ranges: ['step:*=step']
+  warmup: 1
+expect:
+  - range: layer*
+    measure: syncs_per_occurrence
+    equals: 1
+    reason: the second one is known
+allow:
+  - range: layer*
+    count: 1
+    reason: 'ticket 12'
+  - site: nowhere.py:*
+    reason: gone
+END
+expect 0 env LD_LIBRARY_PATH="$simcuda" "$synccount" check gate.yaml
+has err "found 1 in 8 occurrences"
+has err "allowed       range layer*, at most 1: 8 syncs (ticket 12)"
+has err "not needed    site nowhere.py:*: no sync is allowed by this any more, it can go (gone)"
+# The command line's program wins over the file's.
+expect 1 env LD_LIBRARY_PATH="$simcuda" "$synccount" check gate.yaml --warmup 0 -- "$programs/stepping" 2
+sed 's/count: 1/first_only: true/; s/equals: 1/at_most: 1/' gate.yaml >first.yaml
+expect 1 env LD_LIBRARY_PATH="$simcuda" "$synccount" check first.yaml --format json -o first.json
+json first.json '.expectations[0] | [.compared, .failed]' '[8,6]'

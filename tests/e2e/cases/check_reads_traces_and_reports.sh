@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# The same verdict from the program, its kept traces, one trace, and its JSON report; nothing runs.
+expect 0 under --ranges 'step:*=step' --warmup 1 --keep-traces kept --format json -o report.json -- "$programs/stepping" 5
+trace=$(ls kept/*.sctrace)
+cp "$trace" alone.sctrace
+for from in kept "$trace" report.json; do
+  expect 0 "$synccount" check --expect 'syncs_per_step <= 5' --range 'step:3' --max-syncs 5 "$from"
+  expect 1 "$synccount" check --max-syncs 4 "$from"
+done
+expect 0 "$synccount" check --ranges 'step:*=step' --warmup 1 --expect 'syncs_per_step == 4' alone.sctrace
+expect 1 "$synccount" check --ranges 'step:*=step' --warmup 1 --expect 'syncs_per_step == 5' alone.sctrace
+# A report has no single occurrences: what needs them is not measured, and says what does.
+expect 3 "$synccount" check --expect 'range(layer*).class(copy).syncs_per_occurrence == 0' report.json
+has out "give the trace"
+expect 0 "$synccount" check --expect 'range(layer*).class(copy).syncs_per_occurrence == 0' kept
+expect 0 "$synccount" check "$source/reports/h200.json" --expect 'masked.syncs_per_layer == expected' --expect 'sorted.floor <= 200us'
+lacks out SIMULATED
+expect 1 "$synccount" check "$source/reports/h200.json" --expect 'syncs_per_layer <= 20'
+has out "op nonzero: 16 a layer"
+
+expect 2 "$synccount" check --max-syncs 1 nothing.sctrace
+has err "cannot read 'nothing.sctrace'"
+echo '{"schema": "synccount/report/1", "runs": [{"variant": 3.5}]}' >bad.json
+expect 2 "$synccount" check --max-syncs 1 bad.json
+has err "bad.json: runs[0].variant is not a text"
+expect 2 "$synccount" check --max-syncs 1 kept -- true
+has err "a program and traces"
