@@ -127,8 +127,8 @@ bool plan_has_variant(const struct plan *plan, const char *name);
     CLI_THREADS, 0, "threads", NULL, "list every thread, silent ones too"                                             \
   }
 #define SETTINGS_FORMATS_HELP \
-  "text, json, markdown or html; of programs also chrome (trace events),\n" \
-  "folded, folded-count (flame graphs), csv, csv-syncs (default: text)"
+  "text, json, markdown or html; of programs also chrome (trace\n" \
+  "events), folded, folded-count (flame graphs), csv, csv-syncs\n(default: text)"
 #define SETTINGS_REPORT_OPTIONS                                                                   \
   {CLI_FORMAT, 0, "format", "FORMAT", SETTINGS_FORMATS_HELP},                                     \
       {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard output"}, \
