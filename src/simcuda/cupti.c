@@ -21,9 +21,9 @@ enum {
   RUNTIME_NAMES = sizeof runtime_names / sizeof runtime_names[0]
 };
 
-struct CUpti_Subscriber_st {
-  CUpti_CallbackFunc callback;
-  void *userdata;
+struct CUpti_Subscriber_st { /* atomic: a callback on its way may meet the next subscription */
+  _Atomic(CUpti_CallbackFunc) callback;
+  void *_Atomic userdata;
 };
 static struct CUpti_Subscriber_st subscriber; /* there is only one */
 static atomic_bool subscribed;
@@ -56,7 +56,9 @@ static void deliver(struct simcuda_call *call, bool exit)
                              .correlationId = call->correlation};
 
   data.context = simcuda_current_context(&data.contextUid);
-  subscriber.callback(subscriber.userdata, (CUpti_CallbackDomain)call->domain, call->cbid, &data);
+  CUpti_CallbackFunc callback = atomic_load_explicit(&subscriber.callback, memory_order_acquire);
+  callback(atomic_load_explicit(&subscriber.userdata, memory_order_relaxed), (CUpti_CallbackDomain)call->domain,
+           call->cbid, &data);
 }
 
 CUptiResult cuptiGetVersion(uint32_t *version)
@@ -77,8 +79,10 @@ static CUptiResult subscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc 
     return CUPTI_ERROR_INVALID_PARAMETER;
   pthread_mutex_lock(&lock);
   CUptiResult result = CUPTI_SUCCESS;
-  if (!atomic_load(&subscribed))
-    subscriber = (struct CUpti_Subscriber_st){callback, userdata};
+  if (!atomic_load(&subscribed)) {
+    atomic_store(&subscriber.userdata, userdata);
+    atomic_store(&subscriber.callback, callback);
+  }
   *holder = simcuda_subscribe(deliver, name);
   if (*holder != NULL)
     result = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;

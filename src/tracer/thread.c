@@ -19,8 +19,8 @@
 #include "tracer/nvtx.h"
 #include "tracer/stacks.h"
 
-struct sc_gate *sc_thread_gate; /* set once, before the first sc_threads_start */
-bool sc_thread_fence;           /* set once, likewise */
+struct sc_gate *_Atomic sc_thread_gate; /* set once, before the first sc_threads_start, by which time threads may ask */
+bool sc_thread_fence;                   /* set before it */
 __thread struct sc_thread *sc_thread_current;
 
 static struct sc_writer *writer; /* of the session; changed while the gate is shut and nobody is inside */
@@ -48,7 +48,7 @@ bool sc_threads_prepare(void) {
   end_key_made = pthread_key_create(&end_key, thread_ended) == 0;
   struct sc_gate *gate = memory;
   atomic_store_explicit(&gate->alive, 1, memory_order_relaxed);
-  sc_thread_gate = gate;
+  atomic_store_explicit(&sc_thread_gate, gate, memory_order_release);
   return true;
 }
 

@@ -63,13 +63,14 @@ struct sc_gate {
   _Atomic uint32_t open;  /* the session that records; 0: none */
   _Atomic uint32_t alive; /* 0: this is a forked child, where nothing of the parent's may be touched */
 };
-extern struct sc_gate *sc_thread_gate;
+extern struct sc_gate *_Atomic sc_thread_gate;
 extern bool sc_thread_fence;                         /* the kernel offers no membarrier */
 extern __thread struct sc_thread *sc_thread_current; /* NULL: this thread has not been seen */
 
 /* The session that records, 0: none. */
 static inline uint32_t sc_threads_session(void) {
-  return sc_thread_gate == NULL ? 0 : atomic_load_explicit(&sc_thread_gate->open, memory_order_relaxed);
+  const struct sc_gate *gate = atomic_load_explicit(&sc_thread_gate, memory_order_acquire);
+  return gate == NULL ? 0 : atomic_load_explicit(&gate->open, memory_order_relaxed);
 }
 
 static inline bool sc_threads_recording(void) { return sc_threads_session() != 0; }
