@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ * Writes the parts of PyTorch profiler traces that tests are made of. */
 #include "import/kineto/kineto_trace.h"
 
 #include <stdio.h>
