@@ -10,7 +10,8 @@
 /* To be said once, on stderr, before the first call. */
 #define INJECT_WARNING                                                                                              \
   "this loads a library into the running process %ld by ptrace; one of its threads is away for some milliseconds, " \
-  "and if synccount is killed by force just then, that thread may be left with changed registers"
+  "and should synccount be killed by force in the first or last microseconds of that, the thread may get a wrong "  \
+  "result of one system call"
 
 struct inject_outcome {
   pid_t thread;     /* the one that made the calls */

@@ -464,6 +464,7 @@ int main(int argc, char **argv)
   } else if (strcmp(mode, "nobody") == 0) { /* closed to its own user too, for it was root's */
     if (setgid(65534) != 0 || setuid(65534) != 0)
       return 65;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* which that cleared */
     run_poll();
   } else if (strcmp(mode, "chroot") == 0) {
     if (chroot(argument) != 0)
