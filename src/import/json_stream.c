@@ -15,11 +15,11 @@
 #define WORD_MAX 512 /* bytes of a number */
 
 enum state {
-  WANT_VALUE,    /* the outermost one, or after a colon */
-  WANT_ELEMENT,  /* of an array, or its end */
-  WANT_KEY,      /* of an object, or its end */
-  WANT_COMMA,    /* or an end */
-  WANT_NOTHING,  /* after the outermost value */
+  WANT_VALUE,   /* the outermost one, or after a colon */
+  WANT_ELEMENT, /* of an array, or its end */
+  WANT_KEY,     /* of an object, or its end */
+  WANT_COMMA,   /* or an end */
+  WANT_NOTHING, /* after the outermost value */
 };
 
 struct sc_json {
@@ -148,7 +148,7 @@ static bool skip_space(struct sc_json *j)
 /* ---- strings and words -------------------------------------------------------------------------- */
 
 #define EACH(byte) (0x0101010101010101u * (byte))
-#define HAS_ZERO(word) (((word) - EACH(1)) & ~(word) & EACH(0x80))
+#define HAS_ZERO(word) (((word)-EACH(1)) & ~(word)&EACH(0x80))
 
 /* The first quote or backslash from p on, or end. Reads up to 7 bytes past end. */
 static unsigned char *find_special(unsigned char *p, const unsigned char *end)
@@ -496,7 +496,10 @@ static int hex4(const char *text)
   int value = 0;
   for (int i = 0; i < 4; ++i) {
     char c = text[i];
-    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    int digit = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
     if (digit < 0)
       return -1;
     value = value * 16 + digit;

@@ -30,7 +30,8 @@ enum sc_json_kind {
 
 struct sc_json_token {
   enum sc_json_kind kind;
-  char *text; /* KEY, STRING, NUMBER: as in the file, between the quotes; valid until the next call, may be written to */
+  char
+      *text; /* KEY, STRING, NUMBER: as in the file, between the quotes; valid until the next call, may be written to */
   size_t length;
   bool escaped;    /* there is a backslash in it: sc_json_unescape */
   bool cut;        /* it is longer than SC_JSON_TEXT_MAX */
@@ -49,16 +50,16 @@ bool sc_json_skip(struct sc_json *json);
 /* Reads on to the end of the innermost object or array that is open. False: failed. */
 bool sc_json_leave(struct sc_json *json);
 
-uint32_t sc_json_depth(const struct sc_json *json);   /* objects and arrays that are open */
-uint64_t sc_json_offset(const struct sc_json *json);  /* bytes read so far */
-bool sc_json_ended(const struct sc_json *json);       /* it failed because the text ends too early */
+uint32_t sc_json_depth(const struct sc_json *json);  /* objects and arrays that are open */
+uint64_t sc_json_offset(const struct sc_json *json); /* bytes read so far */
+bool sc_json_ended(const struct sc_json *json);      /* it failed because the text ends too early */
 /* "at byte 123: expected a comma, found 'x'", or what the reading function said. SC_OK if nothing failed. */
 enum sc_status sc_json_error(const struct sc_json *json, struct sc_error *err);
 
 /* Escapes resolved in place; returns the new length. What is no valid escape is left as it is. */
 size_t sc_json_unescape(char *text, size_t length);
-/* A number in units of 10^-decimals, rounded: "12.3456" with 3 decimals is 12346. False: no number, not finite, or beyond
- * int64_t. */
+/* A number in units of 10^-decimals, rounded: "12.3456" with 3 decimals is 12346. False: no number, not finite, or
+ * beyond int64_t. */
 bool sc_json_fixed(const char *text, size_t length, unsigned decimals, int64_t *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * PyTorch profiler (Kineto) Chrome traces, plain or gzip: a stream of events, in no order, goes to the feed one at a time.
- * What is kept here is small: threads, names, and events that were begun and have not ended. */
+ * PyTorch profiler (Kineto) Chrome traces, plain or gzip: a stream of events, in no order, goes to the feed one at a
+ * time. What is kept here is small: threads, names, and events that were begun and have not ended. */
 #include "import/import.h"
 #include "import/intern.h"
 #include "import/kineto.h"
@@ -12,11 +12,12 @@
 #include <string.h>
 #include <zlib.h>
 
-#define PROCESSES_MAX 4096  /* processes, and devices, which have the look of processes */
-#define THREADS_MAX 65536   /* likewise */
-#define BEGUN_MAX 1024      /* events of a thread that were begun and have not ended */
+#define PROCESSES_MAX 4096 /* processes, and devices, which have the look of processes */
+#define THREADS_MAX 65536  /* likewise */
+#define BEGUN_MAX 1024     /* events of a thread that were begun and have not ended */
 #define BEGUN_ALL_MAX (1u << 20)
-#define NAMES_MAX (1u << 18) /* names whose meaning is remembered; of others it is found out each time */
+#define NAMES_MAX (1u << 18)               /* names whose meaning is remembered; of others it is found out each time */
+#define TIME_OF_DAY_NS 1000000000000000000 /* in 2001: what is later is no time since a machine started */
 #define NONE UINT32_MAX
 
 struct begun { /* the beginning of an event of phase B */
@@ -27,7 +28,7 @@ struct begun { /* the beginning of an event of phase B */
 
 struct thread {
   int64_t pid, tid;
-  uint32_t feed; /* NONE: no event of a host's thread so far */
+  uint32_t feed;  /* NONE: no event of a host's thread so far */
   uint32_t label; /* intern number, 0 none */
   struct begun *begun;
   size_t begun_count, begun_cap;
@@ -35,12 +36,12 @@ struct thread {
 
 struct process {
   int64_t pid;
-  uint32_t feed;  /* NONE: likewise */
+  uint32_t feed; /* NONE: likewise */
   uint32_t label;
   bool calls; /* it made one */
 };
 
-struct meaning { /* of a name, by intern number - 1 */
+struct meaning {             /* of a name, by intern number - 1 */
   uint32_t api, frame, text; /* of the feed; NONE: not asked yet */
 };
 
@@ -53,7 +54,7 @@ struct reader {
   struct sc_json *json;
   struct sc_feed *feed;
   const char *path, *name; /* name: its last part, for warnings */
-  bool failed; /* out of memory, or a limit: error says which */
+  bool failed;             /* out of memory, or a limit: error says which */
   struct sc_error error;
 
   struct process *processes;
@@ -72,7 +73,8 @@ struct reader {
   struct kineto_event event;
   struct damage damage;
   uint64_t events;
-  uint64_t cuda_calls, stream_synchronises, queries, copies_called, foreign_calls, begun_forever;
+  int64_t first_ns, base_ns; /* the earliest time; the time of day at 0, 0 if the trace does not say */
+  uint64_t queries, copies_called, frees, foreign_calls, begun_forever;
   char foreign[64]; /* whose the first was */
   bool has_events, bare, unclosed;
   char rank[32];
@@ -127,8 +129,8 @@ static uint32_t feed_process(struct reader *r, struct process *process, bool cal
     bool taken = false;
     for (size_t i = 0; i < r->process_count; ++i)
       taken |= r->processes[i].feed == 0 && (r->processes[i].calls || !calls);
-    process->feed = taken ? sc_feed_process(r->feed, (uint64_t)process->pid, process->pid > 0 ? (uint64_t)process->pid : 0)
-                          : 0;
+    process->feed =
+        taken ? sc_feed_process(r->feed, (uint64_t)process->pid, process->pid > 0 ? (uint64_t)process->pid : 0) : 0;
     if (!taken && process->pid > 0)
       sc_feed_process_pid(r->feed, 0, (uint64_t)process->pid);
   }
@@ -274,14 +276,13 @@ static bool identify(struct reader *r, uint32_t *id)
 {
   const struct kineto_event *e = &r->event;
   if (e->category == KINETO_CALL) {
-    ++r->cuda_calls;
     *id = api_of(r);
     if (*id == 0)
       return false;
     enum sc_op op = sc_call_op(e->name);
-    r->stream_synchronises += op == SC_OP_SYNC_STREAM;
     r->queries += op == SC_OP_QUERY_EVENT || op == SC_OP_QUERY_STREAM;
     r->copies_called += op == SC_OP_COPY || op == SC_OP_COPY_ASYNC;
+    r->frees += op == SC_OP_FREE || op == SC_OP_FREE_HOST;
     return true;
   }
   *id = e->category == KINETO_ANNOTATION || is_module(e) ? range_of(r) : frame_of(r);
@@ -323,7 +324,8 @@ static void begin(struct reader *r, struct thread *thread, const struct begun *e
   ++r->begun_count;
 }
 
-/* An E need not repeat what its B said: they pair by their order, so what does not matter is begun and ended as well. */
+/* An E need not repeat what its B said: they pair by their order, so what does not matter is begun and ended as well.
+ */
 static void begin_nothing(struct reader *r)
 {
   const struct kineto_event *e = &r->event;
@@ -351,14 +353,16 @@ static void end_begun(struct reader *r)
 static bool is_whole(struct reader *r, bool needs_thread)
 {
   const struct kineto_event *e = &r->event;
-  const char *what = e->wrong                                              ? e->wrong
-                     : !e->has_start                                       ? "an event without 'ts'"
-                     : e->start_ns < 0                                     ? "'ts' is negative"
-                     : needs_thread && (!e->has_pid || !e->has_tid)        ? "an event without 'pid' or 'tid'"
+  const char *what = e->wrong                                                        ? e->wrong
+                     : !e->has_start                                                 ? "an event without 'ts'"
+                     : e->start_ns < 0                                               ? "'ts' is negative"
+                     : needs_thread && (!e->has_pid || !e->has_tid)                  ? "an event without 'pid' or 'tid'"
                      : e->start_ns > INT64_MAX / 2 || e->duration_ns > INT64_MAX / 2 ? "'ts' or 'dur' is out of range"
-                                                                           : NULL;
+                                                                                     : NULL;
   if (what)
     note_damage(r, e->offset, what);
+  else if (e->start_ns < r->first_ns)
+    r->first_ns = e->start_ns;
   return !what;
 }
 
@@ -588,6 +592,17 @@ static bool read_distributed(struct reader *r)
   return kind == SC_JSON_OBJECT_END;
 }
 
+static bool read_base(struct reader *r)
+{
+  struct sc_json_token token;
+  enum sc_json_kind kind = sc_json_next(r->json, &token);
+  if (kind == SC_JSON_OBJECT || kind == SC_JSON_ARRAY)
+    return sc_json_leave(r->json);
+  if (kind == SC_JSON_NUMBER && (!sc_json_fixed(token.text, token.length, 0, &r->base_ns) || r->base_ns < 0))
+    r->base_ns = 0;
+  return kind != SC_JSON_FAIL;
+}
+
 static bool read_members(struct reader *r)
 {
   struct sc_json_token token;
@@ -597,13 +612,16 @@ static bool read_members(struct reader *r)
     if (token.length == 11 && memcmp(token.text, "traceEvents", 11) == 0) {
       kind = sc_json_next(r->json, &token);
       if (kind != SC_JSON_ARRAY && kind != SC_JSON_FAIL && !r->failed) {
-        sc_error_set(&r->error, SC_ERR_FORMAT, "'%s' is no PyTorch profiler trace: at byte %" PRIu64
-                     ": 'traceEvents' is no array", r->path, token.offset);
+        sc_error_set(&r->error, SC_ERR_FORMAT,
+                     "'%s' is no PyTorch profiler trace: at byte %" PRIu64 ": 'traceEvents' is no array", r->path,
+                     token.offset);
         r->failed = true;
       }
       ok = kind == SC_JSON_ARRAY && read_events(r);
     } else if (token.length == 15 && memcmp(token.text, "distributedInfo", 15) == 0) {
       ok = read_distributed(r);
+    } else if (token.length == 19 && memcmp(token.text, "baseTimeNanoseconds", 19) == 0) {
+      ok = read_base(r);
     } else {
       ok = sc_json_skip(r->json);
     }
@@ -613,7 +631,8 @@ static bool read_members(struct reader *r)
   return kind == SC_JSON_OBJECT_END;
 }
 
-/* The array alone may lack its closing bracket, by the format's own rules; then nobody knows whether that was its end. */
+/* The array alone may lack its closing bracket, by the format's own rules; then nobody knows whether that was its end.
+ */
 static bool read_text(struct reader *r)
 {
   struct sc_json_token token;
@@ -659,15 +678,15 @@ static bool warn_losses(const struct reader *r, struct sc_process *process, stru
   bool ok = true;
   uint64_t lost = r->damage.count + r->begun_forever;
   if (r->damage.count)
-    ok &= sc_findings_warn(f,
-                           "%s: %" PRIu64 " events could not be used; the first, at byte %" PRIu64
-                           ": %s. Counts may be too low.",
-                           r->name, r->damage.count, r->damage.offset, r->damage.what);
+    ok &= sc_findings_warn(
+        f, "%s: %" PRIu64 " events could not be used; the first, at byte %" PRIu64 ": %s. Counts may be too low.",
+        r->name, r->damage.count, r->damage.offset, r->damage.what);
   if (r->begun_forever)
     ok &= sc_findings_warn(f, "%s: %" PRIu64 " calls are begun and never ended. They are not in the count.", r->name,
                            r->begun_forever);
   if (r->unclosed)
-    ok &= sc_findings_warn(f, "%s: the array of events has no closing bracket: the file may have been cut off.", r->name);
+    ok &=
+        sc_findings_warn(f, "%s: the array of events has no closing bracket: the file may have been cut off.", r->name);
   process->lost_records += lost;
   process->lost_chunks += r->unclosed;
   f->lost_records += lost;
@@ -679,21 +698,21 @@ static bool warn_streams(const struct reader *r, const struct sc_feed_totals *to
 {
   bool ok = true;
   if (totals->streams_taken || totals->streams_unknown)
-    ok &= sc_findings_warn(f,
-                           "%s: the trace does not say which stream %" PRIu64
-                           " stream synchronises were for. %" PRIu64
-                           " were taken to be for the copy that the same PyTorch operator made just before%s. To have it "
-                           "in the trace: experimental_config=torch._C._profiler._ExperimentalConfig("
-                           "enable_cuda_sync_events=True).",
-                           r->name, totals->streams_taken + totals->streams_unknown, totals->streams_taken,
-                           totals->streams_unknown ? "; the others are counted as syncs of their own" : "");
+    ok &=
+        sc_findings_warn(f,
+                         "%s: the trace does not say which stream %" PRIu64 " stream synchronises were for. %" PRIu64
+                         " were taken to be for the copy that the same PyTorch operator made just before%s. To have it "
+                         "in the trace: experimental_config=torch._C._profiler._ExperimentalConfig("
+                         "enable_cuda_sync_events=True).",
+                         r->name, totals->streams_taken + totals->streams_unknown, totals->streams_taken,
+                         totals->streams_unknown ? "; the others are counted as syncs of their own" : "");
   if (totals->syncs_without_call)
-    ok &= sc_findings_warn(f,
-                           "%s: %" PRIu64
-                           " synchronises have no call in the trace: they were made through the driver API, of which "
-                           "the PyTorch profiler records launches alone, or before recording began. They are not in the "
-                           "count.",
-                           r->name, totals->syncs_without_call);
+    ok &= sc_findings_warn(
+        f,
+        "%s: %" PRIu64 " synchronises have no call in the trace: they were made through the driver API, of which "
+        "the PyTorch profiler records launches alone, or before recording began. They are not in the "
+        "count.",
+        r->name, totals->syncs_without_call);
   return ok;
 }
 
@@ -708,6 +727,13 @@ static bool warn_missing(const struct reader *r, const struct sc_feed_totals *to
                            "%s: the trace has no copies of the device (gpu_memcpy): direction, bytes and memory of "
                            "%" PRIu64 " copies are not known. Profile with ProfilerActivity.CUDA.",
                            r->name, r->copies_called);
+  if (r->frees)
+    ok &=
+        sc_findings_warn(f,
+                         "%s: the trace does not say what %" PRIu64
+                         " calls of cudaFree and the like freed: NULL and memory of a pool wait for nothing. They are "
+                         "uncertain, not in the count.",
+                         r->name, r->frees);
   if (r->queries)
     ok &= sc_findings_warn(f,
                            "%s: the trace does not say what %" PRIu64
@@ -763,6 +789,15 @@ static void end_the_begun(struct reader *r)
   }
 }
 
+/* Newer traces count from a time of day that they name, older ones are times of day. */
+static void set_clock(struct reader *r)
+{
+  if (r->base_ns)
+    sc_feed_clock(r->feed, 0, (uint64_t)r->base_ns);
+  else if (r->first_ns != INT64_MAX && r->first_ns >= TIME_OF_DAY_NS)
+    sc_feed_clock(r->feed, (uint64_t)r->first_ns, (uint64_t)r->first_ns);
+}
+
 /* The profiler's steps are steps, unless the caller has another name for them. False: out of memory. */
 static bool with_steps(const struct sc_analysis_options *options, struct sc_analysis_options *out,
                        struct sc_level_rule **rules)
@@ -787,6 +822,7 @@ static enum sc_status finish(struct reader *r, const struct sc_analysis_options 
   size_t before = f->process_count;
   end_the_begun(r);
   hand_over_names(r);
+  set_clock(r);
   if (!with_steps(options, &own, &rules))
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory while '%s' was read", r->path);
   enum sc_status status = sc_feed_finish(r->feed, r->path, &own, f, err);
@@ -827,6 +863,7 @@ enum sc_status sc_kineto_read(sc_json_read *read, void *context, const char *pat
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory while '%s' was read", path);
   const char *slash = strrchr(path, '/');
   r->path = path;
+  r->first_ns = INT64_MAX;
   r->name = slash && slash[1] ? slash + 1 : path;
   r->json = sc_json_new(read, context);
   r->feed = sc_feed_new();

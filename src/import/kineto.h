@@ -27,7 +27,7 @@ struct kineto_event {
   char phase; /* 'X', 'B', 'E', 'M', ...; 0: none */
   enum kineto_category category;
   bool has_category, has_start, has_duration, has_pid, has_tid, has_stream;
-  int64_t start_ns, duration_ns, pid, tid; /* a pid or tid that is text: its hash */
+  int64_t start_ns, duration_ns, pid, tid;             /* a pid or tid that is text: its hash */
   int64_t correlation, device, context, stream, bytes; /* 0 when absent; device -1 */
   char name[KINETO_NAME_MAX];
   size_t name_length;

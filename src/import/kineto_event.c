@@ -7,7 +7,10 @@
 
 /* ---- categories: of today's Kineto, then of that of 2021, which had none for some ----------------- */
 
-#define CATEGORY(text, category) {text, sizeof(text) - 1, category}
+#define CATEGORY(text, category)     \
+  {                                  \
+    text, sizeof(text) - 1, category \
+  }
 static const struct {
   const char *name;
   size_t length;
@@ -107,8 +110,8 @@ static bool take_id(struct sc_json *json, int64_t *out, bool *has, const char **
   struct sc_json_token token;
   if (!take_value(json, &token))
     return false;
-  bool number = (token.kind == SC_JSON_NUMBER || token.kind == SC_JSON_STRING) &&
-                sc_json_fixed(token.text, token.length, 0, out);
+  bool number =
+      (token.kind == SC_JSON_NUMBER || token.kind == SC_JSON_STRING) && sc_json_fixed(token.text, token.length, 0, out);
   if (!number && token.kind == SC_JSON_STRING)
     *out = hash_of(token.text, token.length);
   *has = number || token.kind == SC_JSON_STRING;

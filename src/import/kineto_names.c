@@ -15,8 +15,9 @@ static uint8_t memory_of(const char *text, size_t length)
     const char *name;
     uint8_t memory;
   } kinds[] = {
-      {"Pageable", SC_MEMORY_PAGEABLE}, {"Pinned", SC_MEMORY_PINNED},   {"Device", SC_MEMORY_DEVICE},
-      {"Array", SC_MEMORY_ARRAY},       {"Managed", SC_MEMORY_MANAGED}, {"Device Static", SC_MEMORY_DEVICE},
+      {"Pageable", SC_MEMORY_PAGEABLE},      {"Pinned", SC_MEMORY_PINNED},
+      {"Device", SC_MEMORY_DEVICE},          {"Array", SC_MEMORY_ARRAY},
+      {"Managed", SC_MEMORY_MANAGED},        {"Device Static", SC_MEMORY_DEVICE},
       {"Managed Static", SC_MEMORY_MANAGED},
   };
   for (size_t i = 0; i < SC_COUNTOF(kinds); ++i) {
@@ -71,9 +72,14 @@ const char *kineto_vendor(const char *name)
 {
   static const struct {
     const char *prefix, *vendor;
-  } vendors[] = {{"hip", "HIP (AMD)"},          {"musa", "MUSA (Moore Threads)"}, {"tops", "TopsRider (Enflame)"},
-                 {"ze", "Level Zero (Intel)"},  {"ur", "Unified Runtime (Intel)"}, {"mtia", "MTIA"},
-                 {"acl", "Ascend CL (Huawei)"}, {"cn", "Cambricon"}};
+  } vendors[] = {{"hip", "HIP (AMD)"},
+                 {"musa", "MUSA (Moore Threads)"},
+                 {"tops", "TopsRider (Enflame)"},
+                 {"ze", "Level Zero (Intel)"},
+                 {"ur", "Unified Runtime (Intel)"},
+                 {"mtia", "MTIA"},
+                 {"acl", "Ascend CL (Huawei)"},
+                 {"cn", "Cambricon"}};
   if (kineto_is_cuda(name))
     return "CUDA";
   for (size_t i = 0; i < SC_COUNTOF(vendors); ++i) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How fast a PyTorch profiler trace becomes findings, and whether memory grows with it. Writes a trace in Kineto's layout
- * (operators, calls, flows, kernels with their arguments, copies, synchronises, Python functions with --stacks; the
- * host's operators first, then the rest, as Kineto has them), reads it in a process of its own, and prints megabytes of
- * JSON a second and the largest resident set. The counts are checked.
+ * How fast a PyTorch profiler trace becomes findings, and whether memory grows with it. Writes a trace in Kineto's
+ * layout (operators, calls, flows, kernels with their arguments, copies, synchronises, Python functions with --stacks;
+ * the host's operators first, then the rest, as Kineto has them), reads it in a process of its own, and prints
+ * megabytes of JSON a second and the largest resident set. The counts are checked.
  *
  *   bench_kineto [--megabytes N,M] [--stacks] [--gzip] [--folder DIR] */
 #include <errno.h>
@@ -51,7 +51,8 @@ static void SC_PRINTF(2, 3) put(struct out *out, const char *format, ...)
   out->bytes += (uint64_t)n;
 }
 
-static void head(struct out *out, const char *category, const char *name, int64_t pid, int64_t tid, double ts, double dur)
+static void head(struct out *out, const char *category, const char *name, int64_t pid, int64_t tid, double ts,
+                 double dur)
 {
   put(out,
       "%s\n  {\n    \"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", \"pid\": %" PRId64 ", \"tid\": %" PRId64
@@ -98,9 +99,11 @@ static void kernel(struct out *out, double ts, double dur, uint64_t correlation)
        "(cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_128x2_tn_align8::Params)",
        0, 7, ts, dur);
   put(out,
-      "\"External id\": %" PRIu64 ",\"queued\": 0, \"device\": 0, \"context\": 1,\n      \"stream\": 7, \"correlation\": "
+      "\"External id\": %" PRIu64
+      ",\"queued\": 0, \"device\": 0, \"context\": 1,\n      \"stream\": 7, \"correlation\": "
       "%" PRIu64 ",\n      \"registers per thread\": 96,\n      \"shared memory\": 49152,\n      \"blocks per SM\": "
-      "7.757576,\n      \"warps per SM\": 62.060608,\n      \"grid\": [1024, 1, 1],\n      \"block\": [256, 1, 1],\n      "
+      "7.757576,\n      \"warps per SM\": 62.060608,\n      \"grid\": [1024, 1, 1],\n      \"block\": [256, 1, 1],\n   "
+      "   "
       "\"est. achieved occupancy %%\": 62",
       correlation, correlation);
   tail(out);
@@ -231,10 +234,11 @@ static bool measure(const char *path, uint64_t megabytes, bool stacks, bool gzip
   if (got != (ssize_t)sizeof result)
     die("the reading process failed", "see above");
   double speed = (double)bytes / 1e6 / result.cpu_seconds; /* of one core: others may have had it in between */
-  printf("%8.0f MB of JSON%s%s: %6.2f s, %.2f s of CPU: %5.0f MB a second of CPU; largest resident set %.0f MB; %" PRIu64
-         " syncs\n",
-         (double)bytes / 1e6, gzip ? " in gzip" : "", stacks ? " with stacks" : "", result.seconds, result.cpu_seconds,
-         speed, result.rss_mb, result.syncs);
+  printf(
+      "%8.0f MB of JSON%s%s: %6.2f s, %.2f s of CPU: %5.0f MB a second of CPU; largest resident set %.0f MB; %" PRIu64
+      " syncs\n",
+      (double)bytes / 1e6, gzip ? " in gzip" : "", stacks ? " with stacks" : "", result.seconds, result.cpu_seconds,
+      speed, result.rss_mb, result.syncs);
   bool right = result.syncs == groups / 8 && result.launches == groups * 4;
   if (!right)
     printf("         WRONG: expected %" PRIu64 " syncs and %" PRIu64 " launches\n", groups / 8, groups * 4);

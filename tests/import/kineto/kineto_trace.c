@@ -57,10 +57,11 @@ void device_put(struct trace *t, const char *category, const char *name, int str
 
 void sync_put(struct trace *t, const char *kind, int stream)
 {
-  event_put(t,
-            "{\"ph\": \"X\", \"cat\": \"cuda_sync\", \"name\": \"%s\", \"pid\": 0, \"tid\": %d, \"ts\": %.3f, \"dur\": 1, "
-            "\"args\": {\"cuda_sync_kind\": \"%s\", \"stream\": %d, \"correlation\": %llu, \"device\": 0, \"context\": 1}}",
-            kind, stream, t->now - 8, kind, stream, (unsigned long long)t->corr);
+  event_put(
+      t,
+      "{\"ph\": \"X\", \"cat\": \"cuda_sync\", \"name\": \"%s\", \"pid\": 0, \"tid\": %d, \"ts\": %.3f, \"dur\": 1, "
+      "\"args\": {\"cuda_sync_kind\": \"%s\", \"stream\": %d, \"correlation\": %llu, \"device\": 0, \"context\": 1}}",
+      kind, stream, t->now - 8, kind, stream, (unsigned long long)t->corr);
 }
 
 void host_put(struct trace *t, const char *category, const char *name, double from)

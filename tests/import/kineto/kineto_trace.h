@@ -14,9 +14,9 @@ struct text_source {
 ptrdiff_t text_read(void *context, void *bytes, size_t size, struct sc_error *err);
 
 struct trace {
-  struct sc_buf events;    /* the elements of the array */
-  uint64_t corr;           /* the last correlation id given */
-  double now;              /* microseconds: calls follow each other */
+  struct sc_buf events;       /* the elements of the array */
+  uint64_t corr;              /* the last correlation id given */
+  double now;                 /* microseconds: calls follow each other */
   const char *before, *after; /* members of the object before and after the events, with their commas */
   struct sc_analysis_options *options;
 
@@ -30,7 +30,7 @@ void event_put(struct trace *t, const char *format, ...) SC_PRINTF(2, 3); /* one
 /* A call of pid 7, tid 7; the next begins 10 us later. */
 void call_put(struct trace *t, const char *name);
 void device_put(struct trace *t, const char *category, const char *name, int stream, int bytes); /* of the last call */
-void sync_put(struct trace *t, const char *kind, int stream);                                  /* likewise */
+void sync_put(struct trace *t, const char *kind, int stream);                                    /* likewise */
 /* Something of the host that holds from `from` to t->now. */
 void host_put(struct trace *t, const char *category, const char *name, double from);
 

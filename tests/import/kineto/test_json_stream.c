@@ -36,9 +36,9 @@ static char *tokens_of(const char *text, size_t size, size_t step)
   struct sc_json *json = sc_json_new(read_source, &source);
   struct sc_buf out = {0};
   struct sc_json_token token;
-  static const char *const marks[] = {[SC_JSON_OBJECT] = "{",    [SC_JSON_OBJECT_END] = "}", [SC_JSON_ARRAY] = "[",
-                                      [SC_JSON_ARRAY_END] = "]", [SC_JSON_TRUE] = "T",       [SC_JSON_FALSE] = "F",
-                                      [SC_JSON_NULL] = "0"};
+  static const char *const marks[] = {
+      [SC_JSON_OBJECT] = "{", [SC_JSON_OBJECT_END] = "}", [SC_JSON_ARRAY] = "[", [SC_JSON_ARRAY_END] = "]",
+      [SC_JSON_TRUE] = "T",   [SC_JSON_FALSE] = "F",      [SC_JSON_NULL] = "0"};
   assert_non_null(json);
   sc_buf_puts(&out, "");
   for (;;) {
@@ -98,7 +98,8 @@ static void what_profilers_write_is_let_pass(void **state)
 static void escapes_are_resolved_and_bad_ones_stay(void **state)
 {
   (void)state;
-  expect("[\"\\u0041\\u00e9\\u20ac\\ud83d\\ude00\\n\\t\\/\\\\\"]", "[ s:A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\n\t/\\ ] ");
+  expect("[\"\\u0041\\u00e9\\u20ac\\ud83d\\ude00\\n\\t\\/\\\\\"]",
+         "[ s:A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\n\t/\\ ] ");
   expect("[\"\\ud83d \\x \\u12\"]", "[ s:\xef\xbf\xbd \\x \\u12 ] ");
 }
 

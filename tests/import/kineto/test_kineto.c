@@ -115,8 +115,9 @@ static void a_driver_call_belongs_to_the_runtime_call_around_it(void **state)
   trace_open(&t);
   call_put(&t, "cudaStreamSynchronize");
   sync_put(&t, "Stream Sync", 7);
-  event_put(&t, "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":\"cuStreamSynchronize\",\"pid\":7,\"tid\":7,\"ts\":1001,"
-                "\"dur\":2,\"args\":{\"correlation\":1}}");
+  event_put(&t,
+            "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":\"cuStreamSynchronize\",\"pid\":7,\"tid\":7,\"ts\":1001,"
+            "\"dur\":2,\"args\":{\"correlation\":1}}");
   event_put(&t, "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"name\":\"cuLaunchKernel\",\"pid\":7,\"tid\":7,\"ts\":1020,"
                 "\"dur\":2,\"args\":{\"correlation\":9}}"); /* Triton's own */
   trace_read(&t);
@@ -243,6 +244,7 @@ static void frees_and_queries_are_not_guessed(void **state)
   trace_read(&t);
   expect_counts(&t, 0, 0, 0, 0, 1);
   assert_int_equal(t.process->counts.poll_waits, 0);
+  assert_true(warned(&t, "what 1 calls of cudaFree and the like freed"));
   assert_true(warned(&t, "what 2 queries of streams and events answered"));
   trace_close(&t);
 }
@@ -315,8 +317,9 @@ static void the_dialect_of_2021_is_read(void **state)
   event_put(&t, "{\"ph\":\"X\",\"cat\":\"Memcpy\",\"name\":\"" D2H_PAGEABLE "\",\"pid\":0,\"tid\":\"stream 7\","
                 "\"ts\":1622222222222230,\"dur\":2,\"args\":{\"device\":\"0\",\"context\":1,\"stream\":\"7\","
                 "\"correlation\":5,\"external id\":5,\"bytes\":\"4\"}}");
-  event_put(&t, "{\"ph\":\"X\",\"cat\":\"Runtime\",\"name\":\"cudaStreamSynchronize\",\"pid\":\"24572\",\"tid\":\"24572\","
-                "\"ts\":1622222222222250,\"dur\":9,\"args\":{\"cbid\":131,\"correlation\":6}}");
+  event_put(&t,
+            "{\"ph\":\"X\",\"cat\":\"Runtime\",\"name\":\"cudaStreamSynchronize\",\"pid\":\"24572\",\"tid\":\"24572\","
+            "\"ts\":1622222222222250,\"dur\":9,\"args\":{\"cbid\":131,\"correlation\":6}}");
   event_put(&t, "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"aten::_local_scalar_dense\",\"pid\":24572,\"tid\":24572,"
                 "\"ts\":1622222222222220,\"dur\":60,\"args\":{\"Input dims\":[[]]}}");
   trace_read(&t);
@@ -327,6 +330,32 @@ static void the_dialect_of_2021_is_read(void **state)
   trace_close(&t);
 }
 
+static void the_time_of_day_is_known_of_both_clocks(void **state)
+{
+  struct trace t;
+  (void)state;
+  trace_open(&t); /* from a time of day on */
+  t.after = ", \"baseTimeNanoseconds\": 1735632360000000000";
+  call_put(&t, "cudaDeviceSynchronize");
+  trace_read(&t);
+  assert_true(t.process->clock_offset_ns == 1735632360000000000);
+  trace_close(&t);
+
+  trace_open(&t); /* times of day: findings count from the first */
+  t.now = 1695835542514261;
+  call_put(&t, "cudaDeviceSynchronize");
+  trace_read(&t);
+  assert_true(t.process->clock_offset_ns / 1000000000 == 1695835542);
+  assert_int_equal(t.process->counts.wait_ns, 5000);
+  trace_close(&t);
+
+  trace_open(&t); /* nobody knows */
+  call_put(&t, "cudaDeviceSynchronize");
+  trace_read(&t);
+  assert_true(t.process->clock_offset_ns == 0);
+  trace_close(&t);
+}
+
 static void begin_and_end_events_are_paired(void **state)
 {
   struct trace t;
@@ -334,7 +363,8 @@ static void begin_and_end_events_are_paired(void **state)
   trace_open(&t);
   event_put(&t, "{\"ph\":\"B\",\"cat\":\"user_annotation\",\"name\":\"outer\",\"pid\":7,\"tid\":7,\"ts\":10}");
   event_put(&t, "{\"ph\":\"B\",\"cat\":\"Trace\",\"name\":\"of no interest\",\"pid\":7,\"tid\":7,\"ts\":10}");
-  event_put(&t, "{\"ph\":\"B\",\"cat\":\"cuda_runtime\",\"name\":\"cudaGetDeviceCount\",\"pid\":7,\"tid\":7,\"ts\":11}");
+  event_put(&t,
+            "{\"ph\":\"B\",\"cat\":\"cuda_runtime\",\"name\":\"cudaGetDeviceCount\",\"pid\":7,\"tid\":7,\"ts\":11}");
   event_put(&t, "{\"ph\":\"E\",\"pid\":7,\"tid\":7,\"ts\":12}");
   event_put(&t, "{\"ph\":\"B\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,"
                 "\"ts\":20,\"args\":{\"correlation\":3}}");
@@ -342,7 +372,8 @@ static void begin_and_end_events_are_paired(void **state)
   event_put(&t, "{\"ph\":\"E\",\"pid\":7,\"tid\":7,\"ts\":39}"); /* of no interest */
   event_put(&t, "{\"ph\":\"E\",\"pid\":7,\"tid\":7,\"ts\":40}");
   event_put(&t, "{\"ph\":\"B\",\"cat\":\"user_annotation\",\"name\":\"open\",\"pid\":7,\"tid\":7,\"ts\":50}");
-  event_put(&t, "{\"ph\":\"B\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":60}");
+  event_put(&t,
+            "{\"ph\":\"B\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":60}");
   trace_read(&t);
   expect_counts(&t, 1, 1, 0, 0, 0);
   assert_int_equal(t.process->counts.wait_ns, 12500);
@@ -386,8 +417,10 @@ static void members_may_stand_before_and_after_the_events(void **state)
   t.before = "\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"]}\\\"\"}], \"INFO\": [\"x\"],";
   t.after = ", \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": \"12\", \"pg\": [{\"rank\": 3}]}, "
             "\"baseTimeNanoseconds\": 1735632360000000000, \"displayTimeUnit\": \"ms\"";
-  event_put(&t, "{\"name\":\"process_name\",\"ph\":\"M\",\"ts\":1,\"pid\":7,\"tid\":0,\"args\":{\"name\":\"python3\"}}");
-  event_put(&t, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":7,\"tid\":7,\"args\":{\"name\":\"thread 7 (pt_main)\"}}");
+  event_put(&t,
+            "{\"name\":\"process_name\",\"ph\":\"M\",\"ts\":1,\"pid\":7,\"tid\":0,\"args\":{\"name\":\"python3\"}}");
+  event_put(&t,
+            "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":7,\"tid\":7,\"args\":{\"name\":\"thread 7 (pt_main)\"}}");
   event_put(&t, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":0,\"args\":{\"name\":\"GPU 0\"}}");
   call_put(&t, "cudaDeviceSynchronize");
   trace_read(&t);
@@ -568,8 +601,9 @@ static void several_processes_in_one_trace_are_told(void **state)
   (void)state;
   trace_open(&t);
   call_put(&t, "cudaDeviceSynchronize");
-  event_put(&t, "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":8,\"tid\":8,\"ts\":1,"
-                "\"dur\":1}");
+  event_put(&t,
+            "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":8,\"tid\":8,\"ts\":1,"
+            "\"dur\":1}");
   trace_read(&t);
   assert_int_equal(t.findings->process_count, 2);
   assert_int_equal(t.findings->processes[0].pid, 7);
@@ -586,13 +620,16 @@ static void events_that_cannot_be_used_are_counted(void **state)
   static const char *const bad[] = {
       "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"dur\":1}",
       "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":\"soon\"}",
-      "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":-5,\"dur\":1}",
-      "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":NaN,\"dur\":1}",
+      "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":-5,\"dur\":"
+      "1}",
+      "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":NaN,"
+      "\"dur\":1}",
       "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":1e99}",
       "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":6e15}",
       "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"tid\":7,\"ts\":5,\"dur\":1}",
       "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":[1],\"ts\":5}",
-      "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":5,\"dur\":{}}",
+      "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":5,\"dur\":{"
+      "}}",
       "{\"cat\":\"cuda_runtime\",\"name\":\"cudaDeviceSynchronize\",\"pid\":7,\"tid\":7,\"ts\":5,\"dur\":1}",
       "{\"ph\":\"E\",\"pid\":7}",
       "17",
@@ -619,7 +656,8 @@ static void what_is_of_no_interest_may_be_anything(void **state)
   static const char *const odd[] = {
       "{}",
       "{\"ph\":\"C\",\"name\":\"memory\",\"ts\":\"never\"}",
-      "{\"ph\":\"X\",\"cat\":\"Trace\",\"ts\":1,\"dur\":1,\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"name\":\"x\"}",
+      "{\"ph\":\"X\",\"cat\":\"Trace\",\"ts\":1,\"dur\":1,\"pid\":\"Spans\",\"tid\":\"PyTorch "
+      "Profiler\",\"name\":\"x\"}",
       "{\"ph\":\"i\",\"s\":\"g\",\"pid\":\"\",\"tid\":\"\",\"name\":\"Record Window End\",\"ts\":1}",
       "{\"ph\":\"s\",\"id\":1,\"cat\":\"ac2g\",\"args\":[1,{\"a\":null}]}",
       "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":[],\"ts\":1,\"dur\":1,\"args\":{\"stream\":\"0x0\",\"device\":1e99}}",
@@ -642,13 +680,16 @@ static void errors_name_file_place_and_remedy(void **state)
     const char *text, *message;
   } rows[] = {
       {"{\"a\":1}", "'folder/trace.json' is no PyTorch profiler trace: it has no 'traceEvents'"},
-      {"{\"traceEvents\":{}}", "'folder/trace.json' is no PyTorch profiler trace: at byte 15: 'traceEvents' is no array"},
+      {"{\"traceEvents\":{}}",
+       "'folder/trace.json' is no PyTorch profiler trace: at byte 15: 'traceEvents' is no array"},
       {"12", "'folder/trace.json' is no PyTorch profiler trace: it is neither an object nor an array"},
-      {"{\"traceEvents\":[{\"ph\":\"X\"", "'folder/trace.json' is no whole PyTorch profiler trace: at byte 25: the text "
-                                         "ends before its last bracket. It was cut off: copy it again, or let the "
-                                         "profiler finish writing it."},
-      {"{\"traceEvents\":[{\"ph\" \"X\"}]}", "'folder/trace.json' is no whole PyTorch profiler trace: at byte 22: expected "
-                                             "a colon, found '\"'. It is damaged: copy it again, or export it anew."},
+      {"{\"traceEvents\":[{\"ph\":\"X\"",
+       "'folder/trace.json' is no whole PyTorch profiler trace: at byte 25: the text "
+       "ends before its last bracket. It was cut off: copy it again, or let the "
+       "profiler finish writing it."},
+      {"{\"traceEvents\":[{\"ph\" \"X\"}]}",
+       "'folder/trace.json' is no whole PyTorch profiler trace: at byte 22: expected "
+       "a colon, found '\"'. It is damaged: copy it again, or export it anew."},
       {"{\"traceEvents\":[]} x", "'folder/trace.json' is no whole PyTorch profiler trace: at byte 19: expected nothing "
                                  "more, found 'x'. It is damaged: copy it again, or export it anew."},
   };
@@ -725,6 +766,7 @@ int main(void)
       cmocka_unit_test(no_cuda_call_is_not_zero_syncs),
       cmocka_unit_test(calls_of_other_vendors_are_named),
       cmocka_unit_test(the_dialect_of_2021_is_read),
+      cmocka_unit_test(the_time_of_day_is_known_of_both_clocks),
       cmocka_unit_test(begin_and_end_events_are_paired),
       cmocka_unit_test(an_array_alone_is_a_trace),
       cmocka_unit_test(members_may_stand_before_and_after_the_events),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Real traces by others, counted by count_kineto.py: the importer finds the same, through the file and gzip as users have
- * them, and the same again when the trace has no sync events. */
+ * Real traces by others, counted by count_kineto.py: the importer finds the same, through the file and gzip as users
+ * have them, and the same again when the trace has no sync events. */
 #include "import/kineto/kineto_trace.h"
 
 #include <jansson.h>
@@ -12,8 +12,8 @@
 
 #include "import/import.h"
 
-static const char *const files[] = {"alexnet.json.gz", "event_sync.json.gz", "simple_add.json.gz", "rank_0.json.gz",
-                                    "amd_mi250.json.gz", "no_gpu.json.gz"};
+static const char *const files[] = {"alexnet.json.gz", "event_sync.json.gz", "simple_add.json.gz",
+                                    "rank_0.json.gz",  "amd_mi250.json.gz",  "no_gpu.json.gz"};
 
 static char *path_of(const char *name)
 {
