@@ -282,7 +282,7 @@ static bool identify(struct reader *r, uint32_t *id)
     enum sc_op op = sc_call_op(e->name);
     r->queries += op == SC_OP_QUERY_EVENT || op == SC_OP_QUERY_STREAM;
     r->copies_called += op == SC_OP_COPY || op == SC_OP_COPY_ASYNC;
-    r->frees += op == SC_OP_FREE || op == SC_OP_FREE_HOST;
+    r->frees += (op == SC_OP_FREE || op == SC_OP_FREE_HOST) && !strstr(e->name, "Array");
     return true;
   }
   *id = e->category == KINETO_ANNOTATION || is_module(e) ? range_of(r) : frame_of(r);
