@@ -189,6 +189,8 @@ void sc_scope_rebase(struct sc_analysis_thread *thread, struct sc_node *base);
 /* steps.c */
 void sc_steps_sync(struct sc_analysis_thread *thread, uint64_t time_ns); /* counts it to its step */
 bool sc_steps_in_counted(struct sc_analysis_thread *thread, uint64_t time_ns); /* in one that is no warm-up */
+size_t sc_steps_index(struct sc_analysis_thread *thread, uint64_t time_ns); /* in marked.list; SIZE_MAX: in none */
+uint64_t sc_steps_counted_from(const struct sc_analysis *analysis); /* where the warm-up ends; UINT64_MAX: nowhere */
 bool sc_steps_finish(struct sc_analysis *analysis, struct sc_process *process); /* false: out of memory */
 bool sc_marks_take(struct sc_analysis *analysis, const struct sc_record_range *record); /* likewise */
 bool sc_marks_warn(const struct sc_analysis *analysis, const char *label, struct sc_findings *findings);

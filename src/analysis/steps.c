@@ -127,6 +127,15 @@ bool sc_analysis_steps(struct sc_analysis *a, const struct sc_step_ends *ends)
   return true;
 }
 
+uint64_t sc_steps_counted_from(const struct sc_analysis *a)
+{
+  for (size_t i = 0; i < a->marked.count; ++i) {
+    if (a->marked.list[i].state == STEP_COUNTED)
+      return i ? a->marked.list[i - 1].end_ns : a->marked.first_ns;
+  }
+  return UINT64_MAX;
+}
+
 /* The step that a call at this time belongs to; NULL: none. */
 static struct marked_step *step_at(struct sc_analysis_thread *t, uint64_t time_ns)
 {
@@ -140,6 +149,12 @@ static struct marked_step *step_at(struct sc_analysis_thread *t, uint64_t time_n
     ++at;
   t->marked_cursor = at;
   return at < steps->count && steps->list[at].state != STEP_OUTSIDE ? &steps->list[at] : NULL;
+}
+
+size_t sc_steps_index(struct sc_analysis_thread *t, uint64_t time_ns)
+{
+  const struct marked_step *step = step_at(t, time_ns);
+  return step ? (size_t)(step - t->analysis->marked.list) : SIZE_MAX;
 }
 
 void sc_steps_sync(struct sc_analysis_thread *t, uint64_t time_ns)

@@ -12,7 +12,7 @@
 #define PARTS_MAX (1u << 22)
 #define COMPACT_AT 8192u /* entries of a log */
 
-enum { WARM_BY_STEP = 1, WARM_BY_TIME = 2, WARM_BY_ORDINAL = 4 };
+enum { WARM_BY_STEP = 1, WARM_BY_TIME = 2, WARM_BY_ORDINAL = 4, WARM_BY_MARK = 8 };
 
 struct raw_place {
   const struct raw_site *site;
@@ -38,6 +38,11 @@ struct ordinal { /* how often ranges of one name were closed on a thread */
   uint64_t closed;
 };
 
+struct step_part { /* of a step that marks delimit */
+  uint32_t step;
+  struct tally_entry entry;
+};
+
 struct table { /* open addressing: index + 1 of something kept elsewhere */
   uint32_t *slots;
   size_t size, used;
@@ -52,7 +57,10 @@ struct tally_maker {
   size_t ordinal_count, ordinal_cap;
   struct tally_entry *parts, *scratch;
   size_t part_count, part_cap, scratch_cap;
-  struct table by_place, by_profile, by_ordinal;
+  struct step_part *steps;
+  size_t step_count, step_cap;
+  uint64_t counted_from_ns; /* of the steps that marks delimit; 0: not looked up */
+  struct table by_place, by_profile, by_ordinal, by_step;
   bool overflow;
 };
 
@@ -101,6 +109,12 @@ static uint64_t ordinal_hash(const struct tally_maker *m, uint32_t index)
   return mix(m->ordinals[index].name, (uintptr_t)m->ordinals[index].thread);
 }
 
+static uint64_t hash_step(uint32_t step, uint32_t place) { return mix(mix(step + 1, place), 0x51ed270b); }
+static uint64_t step_hash(const struct tally_maker *m, uint32_t index)
+{
+  return hash_step(m->steps[index].step, m->steps[index].entry.place);
+}
+
 /* ---- a sync ---------------------------------------------------------------------------------- */
 
 static const struct sc_node *allowed_by(const struct sc_analysis_thread *t)
@@ -120,7 +134,8 @@ static unsigned warm_now(const struct sc_analysis_thread *t, uint64_t now_ns)
 {
   const struct sc_analysis *a = t->analysis;
   unsigned by_step = t->steps < a->warmup ? WARM_BY_STEP : 0;
-  return by_step | (a->from_ns == UINT64_MAX || now_ns < a->from_ns ? WARM_BY_TIME : 0);
+  unsigned by_mark = a->marked.count && now_ns < a->tally->counted_from_ns ? WARM_BY_MARK : 0;
+  return by_step | by_mark | (a->from_ns == UINT64_MAX || now_ns < a->from_ns ? WARM_BY_TIME : 0);
 }
 
 static bool same_place(const struct raw_place *a, const struct raw_place *b)
@@ -204,9 +219,46 @@ static void compact(struct sc_analysis_thread *t)
   t->log_compact = t->log_count * 2 > COMPACT_AT ? t->log_count * 2 : COMPACT_AT;
 }
 
+/* Steps of the whole process: syncs of all threads by time. */
+static void count_step(struct sc_analysis_thread *t, uint32_t place, const struct sc_record_call *call)
+{
+  struct tally_maker *m = t->analysis->tally;
+  const size_t index = sc_steps_index(t, call->start_ns);
+  if (index == SIZE_MAX)
+    return;
+  if (!make_room(m, &m->by_step, step_hash)) {
+    t->analysis->failed = true;
+    return;
+  }
+  size_t mask = m->by_step.size - 1, at = hash_step((uint32_t)index, place) & mask;
+  struct step_part *part = NULL;
+  for (uint32_t slot; (slot = m->by_step.slots[at]) != 0 && !part; at = (at + 1) & mask) {
+    if (m->steps[slot - 1].step == index && m->steps[slot - 1].entry.place == place)
+      part = &m->steps[slot - 1];
+  }
+  if (!part && m->step_count == PARTS_MAX) {
+    m->overflow = true;
+    return;
+  }
+  if (!part) {
+    part = sc_array_push(&m->steps, &m->step_count, &m->step_cap, sizeof *part);
+    if (!part) {
+      t->analysis->failed = true;
+      return;
+    }
+    *part = (struct step_part){.step = (uint32_t)index, .entry = {.place = place}};
+    m->by_step.slots[at] = (uint32_t)m->step_count;
+    ++m->by_step.used;
+  }
+  ++part->entry.count;
+  part->entry.wait_ns += call->duration_ns;
+}
+
 void sc_tally_sync(struct sc_analysis_thread *t, const struct raw_site *site, const struct sc_record_call *call)
 {
   struct tally_maker *m = t->analysis->tally;
+  if (t->analysis->marked.count && m->counted_from_ns == 0)
+    m->counted_from_ns = sc_steps_counted_from(t->analysis);
   const struct raw_place key = {
       .site = site, .node = t->node, .allow = allowed_by(t), .thread = t, .warm = warm_now(t, call->start_ns)};
   uint32_t index;
@@ -217,6 +269,8 @@ void sc_tally_sync(struct sc_analysis_thread *t, const struct raw_site *site, co
   t->log_open = true;
   ++m->places[index].count;
   m->places[index].wait_ns += call->duration_ns;
+  if (t->analysis->marked.count)
+    count_step(t, index, call);
   if (t->depth == 0 && t->span_count == 0) { /* nothing that this could be an occurrence of */
     t->log_count = 0;
     return;
@@ -397,11 +451,17 @@ void sc_tally_maker_free(struct tally_maker *m)
   free(m->by_place.slots);
   free(m->by_profile.slots);
   free(m->by_ordinal.slots);
+  free(m->steps);
+  free(m->by_step.slots);
   free(m);
 }
 
+static bool has_marked_steps(const struct sc_analysis *a) { return a->step_count == 0 && a->marked.count > 0; }
+
 static bool is_warm(const struct sc_analysis_thread *t, unsigned warm, unsigned by_count)
 {
+  if (has_marked_steps(t->analysis))
+    return (warm & (WARM_BY_TIME | WARM_BY_MARK)) != 0;
   return (warm & WARM_BY_TIME) || (warm & (t->steps ? (unsigned)WARM_BY_STEP : by_count));
 }
 
@@ -427,7 +487,7 @@ static bool emit_places(const struct sc_analysis *a, const uint32_t *serial_of, 
                                .warmup = is_warm(raw->thread, raw->warm, 0),
                                .count = raw->count,
                                .wait_ns = raw->wait_ns};
-    out->warmup_unknown |= a->warmup && raw->thread->steps == 0;
+    out->warmup_unknown |= a->warmup && raw->thread->steps == 0 && !has_marked_steps(a);
   }
   return true;
 }
@@ -461,6 +521,49 @@ static bool emit_profiles(const struct sc_analysis *a, struct sc_tally *out)
   return true;
 }
 
+static int by_step(const void *left, const void *right)
+{
+  const struct step_part *a = left, *b = right;
+  if (a->step != b->step)
+    return a->step < b->step ? -1 : 1;
+  return (a->entry.place > b->entry.place) - (a->entry.place < b->entry.place);
+}
+
+/* One profile a step that marks delimit, whatever its syncs. */
+static bool emit_steps(const struct sc_analysis *a, struct sc_tally *out)
+{
+  struct tally_maker *m = a->tally;
+  size_t next = 0;
+  if (!has_marked_steps(a))
+    return true;
+  if (m->step_count)
+    qsort(m->steps, m->step_count, sizeof *m->steps, by_step);
+  out->series_count = m->ordinal_count + 1;
+  for (size_t i = 0; i < a->marked.count; ++i) {
+    const size_t first = next;
+    while (next < m->step_count && m->steps[next].step == i)
+      ++next;
+    if (a->marked.list[i].state == STEP_OUTSIDE)
+      continue;
+    struct sc_profile *profile = sc_array_push(&out->profiles, &out->profile_count, &out->profile_cap, sizeof *profile);
+    if (!profile)
+      return false;
+    *profile = (struct sc_profile){.range = SC_NOWHERE,
+                                   .thread = SC_NOWHERE,
+                                   .series = m->ordinal_count,
+                                   .first = i,
+                                   .times = 1,
+                                   .warmup = a->marked.list[i].state == STEP_WARMUP};
+    profile->parts = next > first ? sc_calloc_array(next - first, sizeof *profile->parts) : NULL;
+    if (next > first && !profile->parts)
+      return false;
+    for (size_t k = first; k < next; ++k)
+      profile->parts[profile->part_count++] =
+          (struct sc_part){m->steps[k].entry.place, m->steps[k].entry.count, m->steps[k].entry.wait_ns};
+  }
+  return true;
+}
+
 bool sc_tally_finish(const struct sc_analysis *a, const uint32_t *serial_of, struct sc_process *process)
 {
   process->tally = calloc(1, sizeof *process->tally);
@@ -468,7 +571,7 @@ bool sc_tally_finish(const struct sc_analysis *a, const uint32_t *serial_of, str
     return false;
   process->tally->overflow = a->tally->overflow;
   process->tally->series_count = a->tally->ordinal_count;
-  return emit_places(a, serial_of, process->tally) && emit_profiles(a, process->tally);
+  return emit_places(a, serial_of, process->tally) && emit_profiles(a, process->tally) && emit_steps(a, process->tally);
 }
 
 void sc_tally_free(struct sc_tally *tally)

@@ -22,10 +22,10 @@ struct sc_part {
   uint64_t count, wait_ns;
 };
 
-struct sc_profile { /* occurrences of one range on one thread that were alike: of the same parts */
-  size_t range, thread;
-  size_t series;  /* ranges of this name on this thread, whatever their path, have this number */
-  uint64_t first; /* which occurrence of the series was the first of them; from 0 */
+struct sc_profile {     /* occurrences of one range on one thread that were alike: of the same parts */
+  size_t range, thread; /* both SC_NOWHERE: a step that marks delimit, of all threads; first: which */
+  size_t series;        /* ranges of this name on this thread, whatever their path, have this number */
+  uint64_t first;       /* which occurrence of the series was the first of them; from 0 */
   uint64_t times;
   uint64_t uncertain; /* of each: calls that could not be judged */
   bool warmup;
@@ -42,7 +42,7 @@ struct sc_tally {
   struct sc_profile *profiles;
   size_t profile_count, profile_cap;
   size_t series_count;
-  bool overflow; /* there was more to keep apart than is kept: places and profiles are not complete */
+  bool overflow;       /* there was more to keep apart than is kept: places and profiles are not complete */
   bool warmup_unknown; /* a warm-up by number was asked for, and a thread with syncs had no steps: its places have none
                         */
 };

@@ -290,6 +290,16 @@ static void why_unsure(struct scope *s, const struct value *value, const char *w
     judge_unsure(s->j, "%s: calls could not be judged (memory of unknown kind)", what);
 }
 
+static bool is_marked_step(const struct sc_profile *profile) { return profile->range == SC_NOWHERE; }
+
+static char *failure_name(const struct scope *s, const struct unit *unit, const struct sc_range_findings *range)
+{
+  if (!unit->profile || !is_marked_step(unit->profile))
+    return unit_name(s, range);
+  return s->several ? sc_asprintf("step %" PRIu64 " of process %" PRIu64, unit->profile->first + 1, s->p->pid)
+                    : sc_asprintf("step %" PRIu64, unit->profile->first + 1);
+}
+
 static void judge_unit(struct scope *s, const struct unit *unit, struct value value,
                        const struct sc_range_findings *range)
 {
@@ -299,7 +309,7 @@ static void judge_unit(struct scope *s, const struct unit *unit, struct value va
     why_unsure(s, &value, range ? range->path : "the process");
   if (outcome != OUTCOME_NOT)
     return;
-  judge_failure(s->j, unit_name(s, range), value, range ? unit->times : 0);
+  judge_failure(s->j, failure_name(s, unit, range), value, unit->profile ? unit->times : 0);
   if (value.low > (isnan(s->j->e->high) ? INFINITY : s->j->e->high))
     name_extras(s, unit);
 }
@@ -312,8 +322,11 @@ static void judge_profile(struct scope *s, const struct sc_profile *profile, boo
                             .is_first = is_first,
                             .times = times};
   take_exceptions(s, &unit);
-  judge_unit(s, &unit, value_of(s, sum_of(s, &unit), profile->uncertain, profile->unfinished, true),
-             &s->p->ranges[profile->range]);
+  const bool marked = is_marked_step(profile); /* in which step a call was that could not be judged is not known */
+  judge_unit(
+      s, &unit,
+      value_of(s, sum_of(s, &unit), marked ? s->p->counts.uncertain : profile->uncertain, profile->unfinished, true),
+      marked ? NULL : &s->p->ranges[profile->range]);
 }
 
 static bool has_first_only(const struct sc_gate *gate)
@@ -330,12 +343,20 @@ static bool thread_selected(const struct scope *s, size_t thread)
   return !s->j->e->thread || thread_matches(&s->p->threads[thread], s->j->e->thread);
 }
 
-static void judge_occurrences(struct scope *s)
+/* Of marked steps a thread's syncs are picked out, as a site's are. */
+static bool is_selected(const struct scope *s, const struct sc_profile *profile, bool marked)
+{
+  if (marked || is_marked_step(profile))
+    return marked && is_marked_step(profile);
+  return s->wanted[profile->range] && thread_selected(s, profile->thread);
+}
+
+static void judge_occurrences(struct scope *s, bool marked)
 {
   const bool apart = has_first_only(s->j->gate);
   for (size_t i = 0; i < s->tally->profile_count && !s->j->failed; ++i) {
     const struct sc_profile *profile = &s->tally->profiles[i];
-    if (!s->wanted[profile->range] || !thread_selected(s, profile->thread))
+    if (!is_selected(s, profile, marked))
       continue;
     if (profile->warmup) {
       s->j->result->warmup += profile->times;
@@ -379,7 +400,7 @@ static void gather_parts(struct scope *s, struct sc_part *parts, uint64_t *uncer
   }
   for (size_t i = 0; i < tally->profile_count; ++i) {
     const struct sc_profile *profile = &tally->profiles[i];
-    if (!s->wanted[profile->range] || profile->warmup || nested_in_wanted(s, profile->range))
+    if (is_marked_step(profile) || !s->wanted[profile->range] || profile->warmup || nested_in_wanted(s, profile->range))
       continue;
     *uncertain += profile->uncertain * profile->times;
     for (size_t k = 0; k < profile->part_count; ++k) {
@@ -397,6 +418,48 @@ static uint64_t occurrences_of(const struct scope *s)
   return sum;
 }
 
+static uint64_t allowed_syncs(const struct sc_tally *tally)
+{
+  uint64_t sum = 0;
+  for (size_t i = 0; i < tally->place_count; ++i)
+    sum += tally->places[i].allow != SC_NOWHERE ? tally->places[i].count : 0;
+  return sum;
+}
+
+static uint64_t warm_syncs(const struct sc_tally *tally)
+{
+  uint64_t sum = 0;
+  for (size_t i = 0; i < tally->place_count; ++i)
+    sum += tally->places[i].warmup ? tally->places[i].count : 0;
+  return sum;
+}
+
+/* Syncs that were counted without a record, and of which nothing else is known; UINT64_MAX: they were not even counted.
+ */
+static uint64_t without_detail(const struct scope *s)
+{
+  uint64_t known = 0;
+  for (size_t i = 0; i < s->tally->place_count; ++i)
+    known += s->tally->places[i].count;
+  return sc_process_is_whole(s->p) && s->p->counts.syncs >= known ? s->p->counts.syncs - known : UINT64_MAX;
+}
+
+/* A sum over a process whose trace was full is known all the same where nothing is selected; else between two numbers.
+ */
+static struct value sum_value(const struct scope *s, double sum, uint64_t uncertain)
+{
+  struct value value = value_of(s, sum, uncertain, false, false);
+  const struct sc_gate_expectation *e = s->j->e;
+  const uint64_t missing = has_losses(s->p) ? without_detail(s) : 0;
+  if (!has_losses(s->p) || missing == UINT64_MAX || e->measure != SC_GATE_TOTAL || by_range(e))
+    return value;
+  value.high = sum + (double)missing + (double)uncertain;
+  if (!e->site && e->cls < 0 && !e->thread && s->j->gate->exception_count == 0 && allowed_syncs(s->tally) == 0 &&
+      warm_syncs(s->tally) == 0)
+    value.low = sum + (double)missing;
+  return value;
+}
+
 static void judge_sum(struct scope *s)
 {
   uint64_t uncertain = 0;
@@ -408,7 +471,7 @@ static void judge_sum(struct scope *s)
   gather_parts(s, parts, &uncertain);
   const struct unit unit = {.parts = parts, .part_count = s->tally->place_count, .times = 1};
   take_exceptions(s, &unit);
-  judge_unit(s, &unit, value_of(s, sum_of(s, &unit), uncertain, false, false), NULL);
+  judge_unit(s, &unit, sum_value(s, sum_of(s, &unit), uncertain), NULL);
   ++s->j->result->places;
   if (s->tally->warmup_unknown && !by_range(s->j->e))
     judge_unsure(s->j,
@@ -435,7 +498,7 @@ static void judge_polls(struct scope *s)
   ++s->j->result->places;
 }
 
-/* ---- what a report, or steps without ranges, can tell ---------------------------------------- */
+/* ---- what a report can tell ---------------------------------------- */
 
 /* Syncs in synccount.allow: ranges: so many may have to be taken from a number. */
 static double allowed_of(const struct sc_process *p)
@@ -459,8 +522,7 @@ static bool bare_is_enough(struct scope *s)
   else if ((e->site || e->cls >= 0) && !(sums && !by_range(e)))
     what = "of one site or class";
   if (what)
-    judge_unsure(s->j, "%s cannot be told %s from %s: give the trace", sc_gate_measure_name(e->measure), what,
-                 s->tally ? "steps that no range marks" : "a report");
+    judge_unsure(s->j, "%s cannot be told %s from a report: give the trace", sc_gate_measure_name(e->measure), what);
   return !what;
 }
 
@@ -492,11 +554,10 @@ static void judge_bare_value(struct scope *s, double low, double high, uint64_t 
   if (outcome == OUTCOME_UNSURE)
     why_unsure(s, &most, range ? range->path : "the process");
   if (outcome == OUTCOME_UNSURE && allowed > 0)
-    judge_unsure(
-        s->j,
-        "%.0f syncs are in synccount.allow: ranges, and what they are to be taken from cannot be told from %s: "
-        "give the trace",
-        allowed, s->tally ? "steps that no range marks" : "a report");
+    judge_unsure(s->j,
+                 "%.0f syncs are in synccount.allow: ranges, and what they are to be taken from cannot be told from a "
+                 "report: give the trace",
+                 allowed);
   if (outcome != OUTCOME_NOT)
     return;
   judge_failure(s->j, unit_name(s, range), (struct value){.low = low, .high = high}, range ? times : 0);
@@ -588,12 +649,12 @@ static void judge_selected(struct scope *s)
   const struct sc_gate_expectation *e = s->j->e;
   if (e->measure == SC_GATE_POLL_WAITS)
     judge_polls(s);
-  else if (!s->tally || (e->measure == SC_GATE_PER_STEP && !marks_steps_by_ranges(s)))
+  else if (!s->tally)
     judge_bare(s);
   else if (e->measure == SC_GATE_TOTAL || e->measure == SC_GATE_WAIT)
     judge_sum(s);
   else
-    judge_occurrences(s);
+    judge_occurrences(s, e->measure == SC_GATE_PER_STEP && !marks_steps_by_ranges(s));
 }
 
 /* It gave the device no work and waited for nothing: a launcher, a helper. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/analysis.h"
+#include "analysis/tally.h"
 #include "trace/make_trace.h"
 
 struct read {
@@ -123,6 +124,32 @@ static void programs_may_mark_their_steps_in_the_default_domain(void **state)
   five_marks(&r, "synccount", "step-ending");
   read_as(&r, NULL);
   assert_false(r.process->has_steps);
+  close_trace(&r);
+}
+
+static void the_tally_keeps_marked_steps_apart(void **state)
+{
+  (void)state;
+  struct read r;
+  uint64_t counted = 0;
+  five_marks(&r, "synccount", "step-end:0");
+  read_as(&r, &(struct sc_analysis_options){.warmup = 2, .tally = true});
+  const struct sc_tally *tally = r.process->tally;
+  assert_int_equal(tally->profile_count, 4);
+  for (size_t i = 0; i < 4; ++i) {
+    const struct sc_profile *profile = &tally->profiles[i];
+    uint64_t syncs = 0;
+    for (size_t k = 0; k < profile->part_count; ++k)
+      syncs += profile->parts[k].count;
+    assert_int_equal(profile->range, SC_NOWHERE);
+    assert_int_equal(profile->first, i);
+    assert_int_equal(profile->warmup, i < 2);
+    assert_int_equal(syncs, i + 2);
+  }
+  for (size_t i = 0; i < tally->place_count; ++i)
+    counted += tally->places[i].warmup ? 0 : tally->places[i].count;
+  assert_int_equal(counted, 4 + 5 + 6); /* all threads, from the end of the second step on */
+  assert_false(tally->warmup_unknown);
   close_trace(&r);
 }
 
@@ -382,6 +409,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_step_goes_from_mark_to_mark_and_has_the_syncs_of_all_threads),
       cmocka_unit_test(programs_may_mark_their_steps_in_the_default_domain),
+      cmocka_unit_test(the_tally_keeps_marked_steps_apart),
       cmocka_unit_test(warm_up_is_left_out_of_steps_and_sites),
       cmocka_unit_test(from_a_range_on_steps_count),
       cmocka_unit_test(steps_that_end_outside_the_capture_range_are_none),
