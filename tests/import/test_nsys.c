@@ -147,6 +147,17 @@ TEST(waiting_on_the_device_for_an_event_is_no_host_wait)
   nsys_end(&f);
 }
 
+/* Nsight Systems 2025.3 writes the type of a stream synchronise as that of a stream wait. */
+TEST(a_synchronise_is_known_by_its_call_and_not_by_its_type)
+{
+  BEGIN(f);
+  D2H(&f, 7, PAGEABLE);
+  nsys_call(&f, "cudaStreamSynchronize_v3020");
+  nsys_sync(&f, "STREAM_WAIT_EVENT", 7);
+  expect(&f, 0, 0, 1);
+  nsys_end(&f);
+}
+
 TEST(an_upload_and_its_synchronise_are_a_blocking_upload)
 {
   BEGIN(f);
@@ -897,6 +908,7 @@ int main(void)
       cmocka_unit_test(a_blocking_copy_and_its_own_synchronise_are_one_copy),
       cmocka_unit_test(device_and_event_synchronises_count_and_do_not_merge),
       cmocka_unit_test(waiting_on_the_device_for_an_event_is_no_host_wait),
+      cmocka_unit_test(a_synchronise_is_known_by_its_call_and_not_by_its_type),
       cmocka_unit_test(an_upload_and_its_synchronise_are_a_blocking_upload),
       cmocka_unit_test(a_copy_on_one_thread_and_a_synchronise_on_another_do_not_merge),
       cmocka_unit_test(a_copy_whose_work_is_missing_is_uncertain),
