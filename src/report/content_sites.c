@@ -12,6 +12,7 @@ enum {
   NARROW = 94,          /* below it a wait is not taken apart */
   FIGURES = 56,         /* columns in front of a site's text, and the gap behind it */
   FIGURES_ALONE = 37,   /* without the parts of a wait */
+  FIGURE_DRAIN = 11,    /* what the drain gaps take, of a trace that has any */
   SITE_LEAST = 30,      /* its text, on a very narrow terminal */
   FUNCTION_LEAST = 8,
   FIGURE_COLUMNS = 5
@@ -206,9 +207,14 @@ void sc_content_sites(struct sc_doc *doc, const struct sc_findings *f, const str
   width = width && width < WIDTH ? width : WIDTH;
   if (width < NARROW)
     sites.trip_us = NAN;
-  sites.columns = width - (isnan(sites.trip_us) ? FIGURES_ALONE : FIGURES);
-  if (width < FIGURES_ALONE + SITE_LEAST)
-    sites.columns = SITE_LEAST;
+  unsigned figures = isnan(sites.trip_us) ? FIGURES_ALONE : FIGURES;
+  for (size_t i = 0; i < shown && figures < FIGURES; i++) { /* a trace of another tool has them, and no round trip */
+    if (!simulated && !isnan(p->sites[i].drain_gap_total_us)) {
+      figures += FIGURE_DRAIN;
+      break;
+    }
+  }
+  sites.columns = width < figures + SITE_LEAST ? SITE_LEAST : width - figures;
   sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
   sc_doc_table(doc, 0);
   sc_doc_column(doc, true, "syncs");
