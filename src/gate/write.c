@@ -84,7 +84,7 @@ void gate_put_place(struct sc_buf *buf, const struct sc_gate_extra *extra)
   if (extra->site)
     gate_put_name(buf, extra->site);
   else
-    sc_buf_puts(buf, "(no stack)");
+    gate_put_name(buf, extra->pattern ? extra->pattern : "(no stack)");
   if (extra->api)
     sc_buf_printf(buf, " (");
   if (extra->api)

@@ -18,6 +18,15 @@ lacks out SIMULATED
 expect 1 "$synccount" check "$source/reports/h200.json" --expect 'syncs_per_layer <= 20'
 has out "op nonzero: 16 a layer"
 
+# Another tool's trace: nothing of ours ran there.
+nsys=$source/tests/import/data/mfu_2gpu.sqlite
+expect 0 "$synccount" check --range 'aten::to' --max-syncs 1 "$nsys"
+has out "found 1 in 7 occurrences of 2 ranges"
+expect 1 "$synccount" check --max-syncs 3 "$nsys"
+has out "process 145 (python3)"
+has out "blocking upload (cudaStreamSynchronize, explicit)"
+expect 0 "$synccount" diff --fail-on-increase "$nsys" "$nsys"
+
 expect 2 "$synccount" check --max-syncs 1 nothing.sctrace
 has err "cannot read 'nothing.sctrace'"
 echo '{"schema": "synccount/report/1", "runs": [{"variant": 3.5}]}' >bad.json
