@@ -83,6 +83,7 @@ static _Noreturn void be_a_program(const char *tracer, const char *folder)
   setenv("CUDA_INJECTION64_PATH", tracer, 1);
   setenv("SYNCCOUNT_OUTPUT", folder, 1);
   unsetenv("SYNCCOUNT_FOLLOW");
+  unsetenv("SYNCCOUNT_DORMANT");
   unsetenv("CUDA_LAUNCH_BLOCKING"); /* told apart from what the trial says */
   void *libcuda = dlopen("libcuda.so.1", RTLD_NOW);
   int (*init)(unsigned) = NULL;

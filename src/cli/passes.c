@@ -189,6 +189,7 @@ static const char *const *environment(const struct passes *passes, bool traced, 
   add(list, sc_strdup("CUDA_INJECTION64_PATH"));
   add(list, sc_strdup("NVTX_INJECTION64_PATH"));
   add(list, preload(traced ? passes->place->tracer : NULL));
+  add(list, sc_strdup("SYNCCOUNT_DORMANT"));
   add(list, sc_asprintf("SYNCCOUNT_OUTPUT=%s", passes->folder->path));
   add(list, sc_strdup("SYNCCOUNT_STACKS=none")); /* the probe's ranges say where its syncs come from */
   add(list, sc_strdup("SYNCCOUNT_QUIET=0")); /* we take its stderr, and show it when something went wrong */

@@ -89,6 +89,7 @@ enum sc_status program_prepare(struct program *program, struct sc_error *err)
             inject(program, "NVTX_INJECTION64_PATH", tracer) &&
             change_to(program, "SYNCCOUNT_OUTPUT", program->folder->path) &&
             change_to(program, "SYNCCOUNT_QUIET", "1") && change(program, sc_strdup("SYNCCOUNT_FIRST")) &&
+            change(program, sc_strdup("SYNCCOUNT_DORMANT")) &&
             change_to(program, "SYNCCOUNT_FOLLOW", settings->no_follow ? "0" : "1") &&
             change_to(program, "SYNCCOUNT_STACKS", settings->stacks) &&
             change_to(program, "SYNCCOUNT_API", settings->api) &&
