@@ -7,7 +7,7 @@
 
 #include "report/content.h"
 
-enum { RANGE_ROWS = 80, THREAD_ROWS = 40, DEEPEST_INDENT = 16, RANK_ROWS = 64, RANKS_NAMED = 8 };
+enum { RANGE_ROWS = 80, QUIET_RANGES = 20, THREAD_ROWS = 40, DEEPEST_INDENT = 16, RANK_ROWS = 64, RANKS_NAMED = 8 };
 
 /* ---- totals ------------------------------------------------------------------------------------ */
 
@@ -327,7 +327,8 @@ struct tree {
   struct sc_doc *doc;
   const struct sc_process *process;
   bool simulated;
-  size_t rows, left_out;
+  bool hide_quiet; /* ranges without a sync in them */
+  size_t rows, left_out, quiet;
 };
 
 static size_t subtree_end(const struct sc_process *p, size_t at)
@@ -360,6 +361,16 @@ static bool same_counts(const struct sc_range_findings *a, const struct sc_range
          same_median;
 }
 
+/* Names below two siblings: equal, or equal behind their own names ("layers.0.mlp", "layers.1.mlp"). */
+static bool same_name_below(const char *x0, const char *x, const char *y0, const char *y)
+{
+  size_t nx = x0 ? strlen(x0) : 0, ny = y0 ? strlen(y0) : 0;
+
+  if (nx && x && y && strncmp(x, x0, nx) == 0 && x[nx] == '.' && strncmp(y, y0, ny) == 0)
+    return strcmp(x + nx, y + ny) == 0;
+  return same_text(x, y);
+}
+
 /* Whether the sibling at b continues the sibling at a: next number, same everything else all the way down. */
 static bool continues(const struct sc_process *p, size_t a, size_t b)
 {
@@ -374,9 +385,18 @@ static bool continues(const struct sc_process *p, size_t a, size_t b)
   for (size_t i = 0; i < n; i++) {
     if (!same_counts(&x[i], &y[i]))
       return false;
-    if (i && (x[i].depth != y[i].depth || !same_text(x[i].name, y[i].name)))
+    if (i && (x[i].depth != y[i].depth || !same_name_below(x->name, x[i].name, y->name, y[i].name)))
       return false;
   }
+  return true;
+}
+
+/* No sync in it, nor in the start/end ranges below it, whose calls are not in its total. */
+static bool is_quiet(const struct sc_process *p, size_t at, size_t size)
+{
+  for (size_t i = at; i < at + size; i++)
+    if (p->ranges[i].total.syncs || p->ranges[i].unfinished)
+      return false;
   return true;
 }
 
@@ -439,6 +459,11 @@ static void put_level(struct tree *tree, const size_t *bases, size_t base_count,
       last += size;
       merged++;
     }
+    if (tree->hide_quiet && is_quiet(p, bases[0] + at, size)) {
+      tree->quiet += merged * size * base_count;
+      at += merged * size;
+      continue;
+    }
     if (tree->rows >= RANGE_ROWS) {
       tree->left_out += merged * size * base_count;
       at += merged * size;
@@ -464,10 +489,13 @@ static void put_level(struct tree *tree, const size_t *bases, size_t base_count,
 static void ranges_table(struct sc_doc *doc, const struct sc_process *p, bool simulated)
 {
   struct tree tree = {.doc = doc, .process = p, .simulated = simulated};
-  size_t base = 0;
+  size_t base = 0, quiet = 0;
 
   if (!p->range_count)
     return;
+  for (size_t i = 0; i < p->range_count; i++)
+    quiet += is_quiet(p, i, subtree_end(p, i) - i);
+  tree.hide_quiet = quiet > QUIET_RANGES && quiet < p->range_count;
   sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
   sc_doc_table(doc, 1);
   sc_doc_column(doc, false, "range");
@@ -479,6 +507,8 @@ static void ranges_table(struct sc_doc *doc, const struct sc_process *p, bool si
   sc_doc_table_end(doc);
   if (tree.left_out)
     sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more ranges; JSON has them all.", tree.left_out);
+  if (tree.quiet)
+    sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu ranges without a sync; JSON has them all.", tree.quiet);
 }
 
 /* ---- allowed syncs -------------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@ enum {
   NARROW = 94,          /* below it a wait is not taken apart */
   FIGURES = 56,         /* columns in front of a site's text, and the gap behind it */
   FIGURES_ALONE = 37,   /* without the parts of a wait */
+  FIGURE_STEP = 8,      /* less where nothing is told a step */
+  WIDEST = 240,
   FIGURE_DRAIN = 11,    /* what the drain gaps take, of a trace that has any */
   SITE_LEAST = 30,      /* its text, on a very narrow terminal */
   FUNCTION_LEAST = 8,
@@ -195,6 +197,14 @@ static void remedies_list(struct sc_doc *doc, const struct sc_process *p, size_t
   }
 }
 
+static bool has_steps(const struct sc_process *p, size_t shown)
+{
+  for (size_t i = 0; i < shown; i++)
+    if (!isnan(p->sites[i].per_step))
+      return true;
+  return false;
+}
+
 void sc_content_sites(struct sc_doc *doc, const struct sc_findings *f, const struct sc_process *p, unsigned width)
 {
   const bool simulated = p->simulated || f->simulated;
@@ -204,7 +214,7 @@ void sc_content_sites(struct sc_doc *doc, const struct sc_findings *f, const str
 
   if (!p->site_count)
     return;
-  width = width && width < WIDTH ? width : WIDTH;
+  width = !width ? WIDTH : width < WIDEST ? width : WIDEST;
   if (width < NARROW)
     sites.trip_us = NAN;
   unsigned figures = isnan(sites.trip_us) ? FIGURES_ALONE : FIGURES;
@@ -214,6 +224,8 @@ void sc_content_sites(struct sc_doc *doc, const struct sc_findings *f, const str
       break;
     }
   }
+  if (!has_steps(p, shown))
+    figures -= FIGURE_STEP;
   sites.columns = width < figures + SITE_LEAST ? SITE_LEAST : width - figures;
   sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
   sc_doc_table(doc, 0);

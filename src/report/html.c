@@ -10,7 +10,8 @@
 #include "report/writers.h"
 
 /* Of the megabyte that a page may take, the figures of one kind, and the timelines of all processes. */
-enum { HEAT_BUDGET = 200000, TIMELINES_BUDGET = 450000 };
+/* PAGE_WIDTH: columns that names may take. */
+enum { PAGE_WIDTH = 200, HEAT_BUDGET = 200000, TIMELINES_BUDGET = 450000 };
 
 static const char style[] =
     ":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#57606a;--edge:#d0d7de;--soft:#f3f5f7;--code:#eef1f4;"
@@ -365,8 +366,12 @@ enum sc_status sc_report_write_html(const struct sc_findings *findings, const st
                                     struct sc_out *out, struct sc_error *err)
 {
   struct page page = {.f = findings};
+  struct sc_report_options wide = *options;
   struct sc_doc doc = {0};
-  enum sc_status status = sc_report_content(&doc, findings, options, err);
+  enum sc_status status;
+
+  wide.width = PAGE_WIDTH;
+  status = sc_report_content(&doc, findings, &wide, err);
 
   put_head(&page);
   for (size_t i = 0; !status && i < doc.block_count; i++)

@@ -10,7 +10,7 @@ import sys
 # The lines of probes/torch/moe_layers.py that wait, by what stands on them, and how often a layer's forward does there.
 LINES = {
     "masked": {"if mask.any():": "experts", "mask.any(dim=-1).nonzero()": "hit", "weights[mask]": "hit"},
-    "sorted": {".tolist()": "one"},
+    "sorted": {"right=True).tolist()": "one"},
 }
 
 

@@ -278,6 +278,23 @@ static void chrome_says_simulated(void **state)
   sc_findings_free(f);
 }
 
+/* ---- the tree of ranges --------------------------------------------------------------------------------- */
+
+static void equal_modules_are_one_row_and_quiet_ones_none(void **state)
+{
+  struct sc_findings *f = model_findings();
+  char *text = render(f, "text", NULL);
+
+  (void)state;
+  assert_non_null(strstr(text, "layers.0 to 3 "));
+  assert_non_null(strstr(text, "layers.0.moe "));
+  assert_null(strstr(text, "layers.1"));
+  assert_null(strstr(text, "experts"));
+  assert_non_null(strstr(text, "and 32 ranges without a sync; JSON has them all."));
+  free(text);
+  sc_findings_free(f);
+}
+
 /* ---- HTML ------------------------------------------------------------------------------------------------ */
 
 /* Every tag is one that the writer makes, and every element is closed in its turn. */
@@ -426,6 +443,7 @@ int main(void)
       cmocka_unit_test(chrome_traces_are_json),
       cmocka_unit_test(chrome_flows_lead_from_each_copy_to_its_sync),
       cmocka_unit_test(chrome_says_simulated),
+      cmocka_unit_test(equal_modules_are_one_row_and_quiet_ones_none),
       cmocka_unit_test(html_has_no_foreign_structure),
       cmocka_unit_test(html_has_every_figure_of_the_main_command),
       cmocka_unit_test(html_of_the_simulation_has_no_times),
