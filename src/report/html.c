@@ -34,7 +34,7 @@ static const char style[] =
     ".scroll{overflow-x:auto;max-width:100%;margin:.5rem 0}.scroll:focus-visible,input:focus-visible,summary:focus-visible"
     "{outline:2px solid var(--v1);outline-offset:2px}table{border-collapse:collapse;font-size:.88rem;"
     "font-variant-numeric:tabular-nums}th,td{text-align:left;padding:.28rem .6rem .28rem 0;border-bottom:1px solid "
-    "var(--edge);vertical-align:top}thead th{color:var(--dim);font-weight:600;vertical-align:bottom}tbody th"
+    "var(--edge);vertical-align:top}.more>*{border-bottom:0;padding-bottom:0}thead th{color:var(--dim);font-weight:600;vertical-align:bottom}tbody th"
     "{font-weight:400;min-width:6.5rem}.r{text-align:right;white-space:nowrap}td{max-width:46rem}\n"
     "details{margin:1rem 0}summary{cursor:pointer;font-weight:600}figure{margin:1.25rem 0}figcaption{color:var(--dim);"
     "font-size:.92rem;margin-bottom:.4rem;overflow-wrap:anywhere}\n"
@@ -161,6 +161,14 @@ static void put_cell(struct sc_buf *html, const struct sc_table *table, size_t r
   sc_buf_puts(html, key ? "</th>" : "</td>");
 }
 
+/* The next row says more about the same thing: no line between them. */
+static bool goes_on(const struct sc_table *table, size_t row)
+{
+  const struct sc_cell *next = row + 1 < table->row_count ? &table->cells[(row + 1) * table->column_count] : NULL;
+
+  return next && (!next->text || !*next->text);
+}
+
 static void put_table(struct sc_buf *html, const struct sc_table *table)
 {
   sc_buf_puts(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table, may scroll sideways\"><table>"
@@ -172,7 +180,7 @@ static void put_table(struct sc_buf *html, const struct sc_table *table)
   }
   sc_buf_puts(html, "</tr></thead><tbody>\n");
   for (size_t row = 0; row < table->row_count; row++) {
-    sc_buf_puts(html, "<tr>");
+    sc_buf_puts(html, goes_on(table, row) ? "<tr class=\"more\">" : "<tr>");
     for (size_t i = 0; i < table->column_count; i++)
       put_cell(html, table, row, i);
     sc_buf_puts(html, "</tr>\n");
