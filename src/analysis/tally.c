@@ -564,6 +564,15 @@ static bool emit_steps(const struct sc_analysis *a, struct sc_tally *out)
   return true;
 }
 
+static bool is_all_warmup(const struct sc_analysis *a)
+{
+  if (a->from_ns == UINT64_MAX)
+    return true;
+  if (has_marked_steps(a))
+    return sc_steps_counted_from(a) == UINT64_MAX;
+  return a->step_count > 0 && a->step_warmup == a->step_count;
+}
+
 bool sc_tally_finish(const struct sc_analysis *a, const uint32_t *serial_of, struct sc_process *process)
 {
   process->tally = calloc(1, sizeof *process->tally);
@@ -571,6 +580,7 @@ bool sc_tally_finish(const struct sc_analysis *a, const uint32_t *serial_of, str
     return false;
   process->tally->overflow = a->tally->overflow;
   process->tally->series_count = a->tally->ordinal_count;
+  process->tally->all_warmup = is_all_warmup(a);
   return emit_places(a, serial_of, process->tally) && emit_profiles(a, process->tally) && emit_steps(a, process->tally);
 }
 

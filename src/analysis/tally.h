@@ -45,6 +45,7 @@ struct sc_tally {
   bool overflow;       /* there was more to keep apart than is kept: places and profiles are not complete */
   bool warmup_unknown; /* a warm-up by number was asked for, and a thread with syncs had no steps: its places have none
                         */
+  bool all_warmup;     /* the warm-up never ended: there was no step after it, or what was to end it never came */
 };
 void sc_tally_free(struct sc_tally *tally); /* accepts NULL */
 

@@ -48,7 +48,6 @@ static const struct cli_option options[] = {
     {CLI_FOLLOW, 0, "follow", NULL, "trace the processes that the program starts (default)"},
     {CLI_NO_FOLLOW, 0, "no-follow", NULL, "trace only the process that was started"},
     {CLI_API, 0, "api", "LIST", "whose calls are counted: runtime, driver (default: both)"},
-    {CLI_TORCH_MODULES, 0, "torch-modules", NULL, "of a PyTorch program: one range for each call of a module"},
     {CLI_KEEP_TRACES, 0, "keep-traces", "DIR", "keep what was measured in DIR, for 'synccount report DIR'"},
     {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},
     {CLI_OUTPUT, 'o', "output", "FILE",
@@ -67,7 +66,7 @@ struct check {
   struct sc_config_gate *file;
   enum check_format format;
   const char *junit;
-  bool github, has_max_syncs, has_warmup;
+  bool github, has_max_syncs, has_warmup, layers_asked; /* the last: by options of the instrumented layers */
   double max_syncs;
   const char *range, *site, *cls, *thread, *rank;
 
@@ -180,6 +179,22 @@ static bool grid_given(const struct settings *s)
          s->forwards || s->has_seed || s->has_dtype || s->routing || s->act_quant || s->nvfp4_path || s->config_name;
 }
 
+static bool layers_asked(const struct settings *s)
+{
+  return grid_given(s) || s->device != DEVICE_AUTO || !isnan(s->sim_round_trip_us);
+}
+
+/* A gate whose name is misspelt looks like a trace that is not there. */
+static enum sc_status look_for_traces(const struct check *check, struct sc_error *err)
+{
+  for (size_t i = 0; i < check->trace_count; ++i) {
+    if (access(check->traces[i], F_OK) != 0 && errno == ENOENT)
+      return sc_error_set(err, SC_ERR_IO, "cannot read '%s': there is no such file or folder, and no shipped gate of this name in %s",
+                          check->traces[i], check->bench.place.configs);
+  }
+  return SC_OK;
+}
+
 /* At most one gate, and traces. */
 static enum sc_status sort_operands(struct check *check, char **operands, size_t count, struct sc_error *err)
 {
@@ -201,7 +216,7 @@ static enum sc_status sort_operands(struct check *check, char **operands, size_t
   }
   if (status == SC_OK && check->program_argv && check->trace_count)
     return sc_error_set(err, SC_ERR_USAGE, "a program and traces (%s) are two sources: give one", operands[0]);
-  return status;
+  return status == SC_OK ? look_for_traces(check, err) : status;
 }
 
 /* The gate's own source, where the command line names none; and its settings in any case. */
@@ -234,11 +249,10 @@ static bool is_of_program(const struct sc_gate_expectation *e)
 
 static enum sc_status check_source(const struct check *check, struct sc_error *err)
 {
-  const struct settings *s = &check->bench.settings;
   if (check->gate.expectation_count == 0)
     return sc_error_set(err, SC_ERR_USAGE, "nothing is expected: give --expect, --max-syncs, or a gate (YAML)");
   if (check->program_argv || check->trace_count) {
-    if (!check->file && (grid_given(s) || s->device != DEVICE_AUTO || !isnan(s->sim_round_trip_us)))
+    if (check->layers_asked)
       return sc_error_set(err, SC_ERR_USAGE,
                           "--experts, --device and the other options of the instrumented layers do not go with a "
                           "program or a trace");
@@ -505,6 +519,7 @@ static int run_check(struct check *check, char **operands, size_t count)
   enum sc_status status = (bench->findings = sc_findings_new()) ? place_find(&bench->place, &err) : no_memory(&err);
   if (status == SC_OK)
     status = sort_operands(check, operands, count, &err);
+  check->layers_asked = layers_asked(&bench->settings);
   if (status == SC_OK)
     status = apply_file(check, count ? operands[0] : "", &err);
   if (status == SC_OK)

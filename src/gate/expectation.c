@@ -289,7 +289,7 @@ static enum sc_status take_call(struct parser *p, const char *name, size_t lengt
   else if (slot)
     *slot = value;
   else if (length == 5 && strncmp(name, "class", 5) == 0)
-    status = take_class(p, value);
+    status = p->e->cls >= 0 ? wrong(p, "this is selected twice") : take_class(p, value);
   else
     status = wrong(p, "what can be selected is range, level, site, class, thread, rank, process and variant");
   if (status != SC_OK || !slot)

@@ -283,11 +283,17 @@ static struct value value_of(const struct scope *s, double sum, uint64_t uncerta
 
 static void why_unsure(struct scope *s, const struct value *value, const char *what)
 {
+  char *process = what ? NULL : process_name(s->p);
+  if (process)
+    what = process;
+  else if (!what)
+    what = "the process";
   if (has_losses(s->p))
     judge_unsure(s->j, "%s: %" PRIu64 " records and %" PRIu64 " chunks of process %" PRIu64 " were lost", what,
                  s->p->lost_records, s->p->lost_chunks, s->p->pid);
   else if (value->uncertain)
     judge_unsure(s->j, "%s: calls could not be judged (memory of unknown kind)", what);
+  free(process);
 }
 
 static bool is_marked_step(const struct sc_profile *profile) { return profile->range == SC_NOWHERE; }
@@ -306,7 +312,7 @@ static void judge_unit(struct scope *s, const struct unit *unit, struct value va
   enum outcome outcome = judge_value(s->j, value);
   judge_count(s->j, value, outcome, unit->times);
   if (outcome == OUTCOME_UNSURE)
-    why_unsure(s, &value, range ? range->path : "the process");
+    why_unsure(s, &value, range ? range->path : NULL);
   if (outcome != OUTCOME_NOT)
     return;
   judge_failure(s->j, failure_name(s, unit, range), value, unit->profile ? unit->times : 0);
@@ -382,14 +388,18 @@ static bool nested_in_wanted(const struct scope *s, size_t range)
   return false;
 }
 
-/* By place: of the places, or of all occurrences of the selected ranges. *uncertain is added to. */
-static void gather_parts(struct scope *s, struct sc_part *parts, uint64_t *uncertain)
+struct gathered {
+  uint64_t uncertain, warmup, counted; /* the last two: occurrences of the selected ranges */
+};
+
+/* By place: of the places, or of all occurrences of the selected ranges. */
+static void gather_parts(const struct scope *s, struct sc_part *parts, struct gathered *sum)
 {
   const struct sc_tally *tally = s->tally;
   for (size_t i = 0; i < tally->place_count; ++i)
     parts[i] = (struct sc_part){.place = i};
   if (!by_range(s->j->e)) {
-    *uncertain = s->p->counts.uncertain;
+    sum->uncertain = s->p->counts.uncertain;
     for (size_t i = 0; i < tally->place_count; ++i) {
       if (!tally->places[i].warmup) {
         parts[i].count = tally->places[i].count;
@@ -400,9 +410,12 @@ static void gather_parts(struct scope *s, struct sc_part *parts, uint64_t *uncer
   }
   for (size_t i = 0; i < tally->profile_count; ++i) {
     const struct sc_profile *profile = &tally->profiles[i];
-    if (is_marked_step(profile) || !s->wanted[profile->range] || profile->warmup || nested_in_wanted(s, profile->range))
+    if (is_marked_step(profile) || !s->wanted[profile->range] || nested_in_wanted(s, profile->range))
       continue;
-    *uncertain += profile->uncertain * profile->times;
+    *(profile->warmup ? &sum->warmup : &sum->counted) += profile->times;
+    if (profile->warmup)
+      continue;
+    sum->uncertain += profile->uncertain * profile->times;
     for (size_t k = 0; k < profile->part_count; ++k) {
       parts[profile->parts[k].place].count += profile->parts[k].count * profile->times;
       parts[profile->parts[k].place].wait_ns += profile->parts[k].wait_ns;
@@ -460,18 +473,38 @@ static struct value sum_value(const struct scope *s, double sum, uint64_t uncert
   return value;
 }
 
+/* A sum in which nothing is left beside the warm-up is no 0: nothing was measured. */
+static bool is_all_warmup(struct scope *s, const struct gathered *sum)
+{
+  if (by_range(s->j->e)) {
+    s->j->result->warmup += sum->warmup;
+    return sum->counted == 0 && sum->warmup > 0;
+  }
+  if (!s->tally->all_warmup)
+    return false;
+  if (s->p->has_steps && s->p->steps > 0 && s->p->warmup == s->p->steps)
+    judge_unsure(s->j, "all %" PRIu64 " steps of process %" PRIu64 " were warm-up", s->p->steps, s->p->pid);
+  else
+    judge_unsure(s->j, "the warm-up of process %" PRIu64 " never ended", s->p->pid);
+  return true;
+}
+
 static void judge_sum(struct scope *s)
 {
-  uint64_t uncertain = 0;
+  struct gathered sum = {0};
   struct sc_part *parts = sc_calloc_array(s->tally->place_count + 1, sizeof *parts);
   if (!parts) {
     s->j->failed = true;
     return;
   }
-  gather_parts(s, parts, &uncertain);
+  gather_parts(s, parts, &sum);
+  if (is_all_warmup(s, &sum)) {
+    free(parts);
+    return;
+  }
   const struct unit unit = {.parts = parts, .part_count = s->tally->place_count, .times = 1};
   take_exceptions(s, &unit);
-  judge_unit(s, &unit, sum_value(s, sum_of(s, &unit), uncertain), NULL);
+  judge_unit(s, &unit, sum_value(s, sum_of(s, &unit), sum.uncertain), NULL);
   ++s->j->result->places;
   if (s->tally->warmup_unknown && !by_range(s->j->e))
     judge_unsure(s->j,
@@ -552,7 +585,7 @@ static void judge_bare_value(struct scope *s, double low, double high, uint64_t 
   judge_count(s->j, most, outcome, times);
   ++s->j->result->places;
   if (outcome == OUTCOME_UNSURE)
-    why_unsure(s, &most, range ? range->path : "the process");
+    why_unsure(s, &most, range ? range->path : NULL);
   if (outcome == OUTCOME_UNSURE && allowed > 0)
     judge_unsure(s->j,
                  "%.0f syncs are in synccount.allow: ranges, and what they are to be taken from cannot be told from a "
@@ -657,6 +690,15 @@ static void judge_selected(struct scope *s)
     judge_occurrences(s, e->measure == SC_GATE_PER_STEP && !marks_steps_by_ranges(s));
 }
 
+static bool has_selected_thread(const struct scope *s)
+{
+  for (size_t i = 0; i < s->p->thread_count; ++i) {
+    if (thread_selected(s, i))
+      return true;
+  }
+  return s->p->thread_count == 0;
+}
+
 /* It gave the device no work and waited for nothing: a launcher, a helper. */
 static bool is_idle(const struct sc_process *p) { return p->counts.submissions == 0 && p->counts.syncs == 0; }
 
@@ -668,7 +710,7 @@ static void judge_process(struct judging *j, const struct sc_process *p)
                  p->command ? p->command : "", p->command ? ")" : "");
     return;
   }
-  if (is_idle(p))
+  if (is_idle(p) || !has_selected_thread(&s))
     return;
   if (sc_gate_measure_is_time(j->e->measure) && (p->simulated || j->findings->simulated)) {
     judge_unsure(j, "the simulated device has no times: a wait cannot be measured on it");
@@ -764,10 +806,10 @@ void judge_processes(struct judging *j)
   }
   if (j->result->compared == 0 && j->findings->process_count == 0)
     judge_unsure(j, "no process was traced");
+  else if (matching && j->e->thread && !some_thread_matches(j))
+    judge_unsure(j, "no thread matches %s", j->e->thread);
   else if (j->result->compared == 0)
     nothing_compared(j, matching);
-  else if (j->e->thread && !some_thread_matches(j))
-    judge_unsure(j, "no thread matches %s", j->e->thread);
   else if (j->submissions == 0)
     judge_unsure(j, "what was selected gave the device no work");
 }

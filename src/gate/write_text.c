@@ -95,7 +95,7 @@ void sc_gate_write_text(const struct sc_gate_report *report, bool quiet, struct 
     text_result(&report->results[i], quiet, buf);
   text_allowed(report->allowed, report->allowed_count, true, buf);
   text_allowed(report->unneeded, report->unneeded_count, false, buf);
-  for (size_t i = 0; i < report->warning_count && !quiet && report->verdict != SC_GATE_PASSED; ++i) {
+  for (size_t i = 0; i < report->warning_count && !quiet; ++i) {
     sc_buf_puts(buf, "note: ");
     sc_buf_put_printable(buf, report->warnings[i], strlen(report->warnings[i]));
     sc_buf_puts(buf, "\n");

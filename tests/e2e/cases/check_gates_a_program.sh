@@ -47,3 +47,14 @@ expect 0 gate --max-syncs 14 --rank 0 -- sh -c "$ranks"
 expect 1 gate --max-syncs 14 --rank 1 -- sh -c "$ranks"
 expect 3 gate --max-syncs 14 --rank 7 -- sh -c "$ranks"
 has err "no process matches rank 7"
+
+# Where all was warm-up nothing was measured: a sum over nothing is no 0.
+expect 3 gate --expect 'syncs <= 99' --from nowhere -- "$programs/stepping" 5
+has err "the warm-up of process"
+expect 3 gate --expect 'range(layer*).syncs <= 99' --from nowhere -- "$programs/stepping" 5
+has err "all 10 occurrences were warm-up"
+expect 3 gate --expect 'range(layer*).syncs <= 99' --warmup 100 -- "$programs/stepping" 5
+expect 3 gate --max-syncs 99 --warmup 5 --ranges 'step:*=step' -- "$programs/stepping" 5
+has err "all 5 steps of process"
+expect 0 gate --max-syncs 99 --warmup 4 --ranges 'step:*=step' -- "$programs/stepping" 5
+has err "found 4 in 1 process"

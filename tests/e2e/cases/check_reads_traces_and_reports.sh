@@ -26,6 +26,12 @@ expect 1 "$synccount" check --max-syncs 3 "$nsys"
 has out "process 145 (python3)"
 has out "blocking upload (cudaStreamSynchronize, explicit)"
 expect 0 "$synccount" diff --fail-on-increase "$nsys" "$nsys"
+# A process without such a thread is not compared, and what could not be known is told where it passed as well.
+expect 0 "$synccount" check --expect 'thread(144).syncs >= 1' "$nsys"
+has out "in 1 process"
+has out "note: "
+expect 0 "$synccount" check -q --expect 'thread(144).syncs >= 1' "$nsys"
+lacks out "note: "
 
 expect 2 "$synccount" check --max-syncs 1 nothing.sctrace
 has err "cannot read 'nothing.sctrace'"

@@ -28,3 +28,9 @@ printf 'version: 1\nexpect:\n  - measure: syncs\n    at_most: few\n' >c.yaml
 refused "c.yaml:3:5: 'syncs <= few'" c.yaml
 printf 'version: 1\nsource:\n  ranges: [x]\nexpect:\n  - expect: syncs <= 1\n' >d.yaml
 refused "d.yaml: 'ranges': 'x' is not PATTERN=LEVEL" d.yaml -- true
+
+# A misspelt gate is no gate, and options of the layers do not go with a program, whatever the gate says.
+expect 2 "$synccount" check one-sync-per-layr
+has err "no shipped gate of this name"
+expect 2 "$synccount" check one-sync-per-layer --device sim -- true
+has err "do not go with a program"
