@@ -200,20 +200,13 @@ struct entry {
   uint64_t base;
 };
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-  for (const char *at = text ? text : ""; *at; ++at)
-    hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-  return (hash ^ 0xff) * 0x100000001b3u;
-}
-
 static uint64_t base_of(const struct sc_process *process, const struct entry *entry)
 {
   const struct sc_site *site = entry->site;
-  uint64_t hash = hash_text(0xcbf29ce484222325u, entry->frame ? sc_process_file(process, entry->frame->file) : "");
-  hash = hash_text(hash, entry->frame ? entry->frame->function : site->range);
-  hash = hash_text(hash, site->api);
-  return hash_text(hash, site->kind == SC_SITE_SYNC ? sc_class_name(site->cls) : sc_site_kind_name(site->kind));
+  uint64_t hash = sc_hash_text(SC_HASH_SEED, entry->frame ? sc_process_file(process, entry->frame->file) : "");
+  hash = sc_hash_text(hash, entry->frame ? entry->frame->function : site->range);
+  hash = sc_hash_text(hash, site->api);
+  return sc_hash_text(hash, site->kind == SC_SITE_SYNC ? sc_class_name(site->cls) : sc_site_kind_name(site->kind));
 }
 
 static int compare_texts(const char *a, const char *b) { return strcmp(a ? a : "", b ? b : ""); }

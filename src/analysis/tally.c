@@ -307,19 +307,12 @@ struct tally_mark sc_tally_open(const struct sc_analysis_thread *t)
   return (struct tally_mark){.entry = t->log_count, .uncertain = uncertain_so_far(t)};
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-  for (; *text; ++text)
-    hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-  return (hash ^ 0xff) * 0x100000001b3u;
-}
-
 /* Whatever the path: steps may have numbers in their names. */
 static struct ordinal *ordinal_of(struct tally_maker *m, const struct sc_node *node, const struct sc_analysis_thread *t)
 {
   if (!make_room(m, &m->by_ordinal, ordinal_hash))
     return NULL;
-  const uint64_t name = hash_text(hash_text(0xcbf29ce484222325u, node->domain), node->name);
+  const uint64_t name = sc_hash_text(sc_hash_text(SC_HASH_SEED, node->domain), node->name);
   size_t mask = m->by_ordinal.size - 1, at = mix(name, (uintptr_t)t) & mask;
   for (uint32_t slot; (slot = m->by_ordinal.slots[at]) != 0; at = (at + 1) & mask) {
     if (m->ordinals[slot - 1].name == name && m->ordinals[slot - 1].thread == t)

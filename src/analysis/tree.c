@@ -61,13 +61,6 @@ static uint64_t mix(uint64_t x)
   return x ^ (x >> 32);
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text, size_t length)
-{
-  for (size_t i = 0; i < length; ++i)
-    hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-  return hash;
-}
-
 static struct sc_tree_slot *find_slot(struct sc_tree_slot *slots, size_t count, const struct sc_node *parent,
                                       uint64_t key, uint32_t kind)
 {
@@ -254,7 +247,7 @@ static struct sc_node *child_by_text(struct sc_tree *tree, struct sc_node *paren
     domain = "(unknown domain)";
     domain_length = strlen(domain);
   }
-  uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u, domain, domain_length) ^ 0x2f, name, length);
+  uint64_t hash = sc_hash_bytes(sc_hash_bytes(SC_HASH_SEED, domain, domain_length) ^ 0x2f, name, length);
   uint32_t kind = spanning ? SLOT_TEXT_SPANNING : SLOT_TEXT_PUSH;
   struct sc_node *node = lookup(tree, parent, hash, kind);
   if (node)

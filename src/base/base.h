@@ -94,6 +94,24 @@ void sc_buf_put_valid(struct sc_buf *buf, const char *text, size_t n);
 /* Number of bytes of the valid UTF-8 sequence at text (1..4), 0 if invalid. n: bytes that remain. */
 size_t sc_utf8_length(const char *text, size_t n);
 
+/* ---- hashing ---------------------------------------------------------------------------------
+ * FNV-1a, begun with SC_HASH_SEED. The ids of sites are such values: they must not change. */
+#define SC_HASH_SEED UINT64_C(0xcbf29ce484222325)
+static inline uint64_t sc_hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+  const unsigned char *at = (const unsigned char *)bytes;
+  for (size_t i = 0; i < n; ++i)
+    hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+/* With an end that no UTF-8 text has, so that "ab" and "c" differ from "a" and "bc". NULL counts as "". */
+static inline uint64_t sc_hash_text(uint64_t hash, const char *text)
+{
+  for (; text && *text; ++text)
+    hash = sc_hash_bytes(hash, text, 1);
+  return (hash ^ 0xff) * UINT64_C(0x100000001b3);
+}
+
 /* ---- clock --------------------------------------------------------------------------------- */
 uint64_t sc_clock_mono_ns(void); /* CLOCK_MONOTONIC */
 uint64_t sc_clock_real_ns(void); /* CLOCK_REALTIME */

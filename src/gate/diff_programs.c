@@ -58,9 +58,7 @@ static struct side sum_up(const struct sc_findings *f)
 
 static uint64_t hash_of(const char *key)
 {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (; *key; ++key)
-    hash = (hash ^ (unsigned char)*key) * 0x100000001b3u;
+  const uint64_t hash = sc_hash_text(SC_HASH_SEED, key);
   return hash ^ hash >> 32;
 }
 

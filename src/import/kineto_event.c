@@ -98,10 +98,7 @@ static bool take_argument(struct sc_json *json, int64_t *out, bool *has)
 
 static int64_t hash_of(const char *text, size_t length)
 {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < length; ++i)
-    hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-  return (int64_t)(hash | (uint64_t)1 << 63); /* negative: no number that a system gives */
+  return (int64_t)(sc_hash_bytes(SC_HASH_SEED, text, length) | (uint64_t)1 << 63); /* negative: no number that a system gives */
 }
 
 /* A process or a thread: a number, a number as text, or a name. */

@@ -116,9 +116,23 @@ static void utf8_lengths_follow_the_standard(void **state)
   assert_int_equal(sc_utf8_length("", 0), 0);
 }
 
+/* The published values of FNV-1a: ids of sites are such hashes, and stay the same from version to version. */
+static void hashes_are_those_of_fnv_1a(void **state)
+{
+  (void)state;
+  assert_true(sc_hash_bytes(SC_HASH_SEED, "", 0) == UINT64_C(0xcbf29ce484222325));
+  assert_true(sc_hash_bytes(SC_HASH_SEED, "a", 1) == UINT64_C(0xaf63dc4c8601ec8c));
+  assert_true(sc_hash_bytes(SC_HASH_SEED, "foobar", 6) == UINT64_C(0x85944171f73967e8));
+  assert_true(sc_hash_text(SC_HASH_SEED, "foobar") == sc_hash_bytes(SC_HASH_SEED, "foobar\xff", 7));
+  assert_true(sc_hash_text(SC_HASH_SEED, NULL) == sc_hash_text(SC_HASH_SEED, ""));
+  assert_true(sc_hash_text(sc_hash_text(SC_HASH_SEED, "ab"), "c") !=
+              sc_hash_text(sc_hash_text(SC_HASH_SEED, "a"), "bc"));
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(hashes_are_those_of_fnv_1a),
       cmocka_unit_test(buffers_grow_and_stay_terminated),
       cmocka_unit_test(arrays_give_zeroed_elements),
       cmocka_unit_test(array_overflow_is_refused),
