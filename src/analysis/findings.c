@@ -15,6 +15,23 @@ const char *sc_class_name(enum sc_class cls)
   return (unsigned)cls < SC_CLASS_COUNT ? names[cls] : "unknown";
 }
 
+const char *sc_memory_name(unsigned memory)
+{
+  static const char *const names[] = {[SC_MEMORY_UNKNOWN] = "unknown", [SC_MEMORY_PAGEABLE] = "pageable",
+                                      [SC_MEMORY_PINNED] = "pinned",   [SC_MEMORY_DEVICE] = "device",
+                                      [SC_MEMORY_MANAGED] = "managed", [SC_MEMORY_ARRAY] = "array"};
+  return names[memory < SC_COUNTOF(names) ? memory : SC_MEMORY_UNKNOWN];
+}
+
+const char *sc_direction_name(unsigned direction)
+{
+  static const char *const names[] = {[SC_DIRECTION_H2D] = "host-to-device",
+                                      [SC_DIRECTION_D2H] = "device-to-host",
+                                      [SC_DIRECTION_D2D] = "device-to-device",
+                                      [SC_DIRECTION_H2H] = "host-to-host"};
+  return direction < SC_COUNTOF(names) ? names[direction] : NULL;
+}
+
 struct sc_findings *sc_findings_new(void)
 {
   struct sc_findings *findings = calloc(1, sizeof *findings);

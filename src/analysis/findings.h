@@ -8,6 +8,8 @@
 #include "trace/counts.h"
 
 const char *sc_class_name(enum sc_class cls); /* "explicit", "copy", "pageable", "implicit" */
+const char *sc_memory_name(unsigned memory);  /* enum sc_memory as a word: "pinned"; "unknown" for any other value */
+const char *sc_direction_name(unsigned direction); /* enum sc_direction: "device-to-host"; NULL where it has none */
 
 /* A named fact of host, device or conditions. Order is kept. */
 enum sc_field_kind { SC_FIELD_TEXT, SC_FIELD_NUMBER, SC_FIELD_BOOL, SC_FIELD_NULL };

@@ -25,20 +25,7 @@ struct builder {
   uint64_t *keys; /* by raw site */
 };
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-  const unsigned char *at = bytes;
-  for (size_t i = 0; i < n; ++i)
-    hash = (hash ^ at[i]) * 0x100000001b3u;
-  return hash;
-}
-
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-  return text ? hash_bytes(hash, text, strlen(text) + 1) : hash_bytes(hash, "", 1);
-}
-
-static uint64_t hash_number(uint64_t hash, uint64_t number) { return hash_bytes(hash, &number, sizeof number); }
+static uint64_t hash_number(uint64_t hash, uint64_t number) { return sc_hash_bytes(hash, &number, sizeof number); }
 
 /* ---- frames ----------------------------------------------------------------------------------- */
 
@@ -193,38 +180,31 @@ static char *api_name(const struct sc_analysis *a, uint32_t id)
 
 static const char *memory_name(const struct raw_site *raw)
 {
-  static const char *const names[] = {"unknown", "pageable", "pinned", "device", "managed", "array"};
   if (raw->direction == SC_DIRECTION_NONE && raw->memory == SC_MEMORY_UNKNOWN)
     return NULL;
-  return names[raw->memory < SC_COUNTOF(names) ? raw->memory : 0];
-}
-
-static const char *direction_name(uint8_t direction)
-{
-  static const char *const names[] = {NULL, "host-to-device", "device-to-host", "device-to-device",
-                                      "host-to-host"};
-  return direction < SC_COUNTOF(names) ? names[direction] : NULL;
+  return sc_memory_name(raw->memory);
 }
 
 /* What makes two raw sites one: where they are, and what they do. */
 static uint64_t key_of(const struct builder *b, const struct built *built)
 {
   const struct sc_site *site = &built->site;
-  uint64_t hash = hash_text(0xcbf29ce484222325u, site->api);
-  hash = hash_text(hash_text(hash, site->direction), site->memory);
+  uint64_t hash = sc_hash_text(SC_HASH_SEED, site->api);
+  hash = sc_hash_text(sc_hash_text(hash, site->direction), site->memory);
   hash = hash_number(hash_number(hash, site->kind), site->cls);
   for (size_t i = 0; i < site->python_count; ++i)
-    hash = hash_number(hash_text(hash_text(hash, site->python[i].file), site->python[i].function), site->python[i].line);
+    hash = hash_number(sc_hash_text(sc_hash_text(hash, site->python[i].file), site->python[i].function),
+                       site->python[i].line);
   if (site->python_count)
     return hash;
   for (size_t i = 0; i < site->native_count; ++i) {
     size_t module = site->native[i].module;
-    hash = hash_text(hash, module == SIZE_MAX ? NULL : b->process->modules[module].path);
+    hash = sc_hash_text(hash, module == SIZE_MAX ? NULL : b->process->modules[module].path);
     hash = hash_number(hash, site->native[i].offset);
     if (module == SIZE_MAX)
-      hash = hash_text(hash_text(hash, site->native[i].file), site->native[i].function);
+      hash = sc_hash_text(sc_hash_text(hash, site->native[i].file), site->native[i].function);
   }
-  return site->native_count ? hash : hash_text(hash, site->range);
+  return site->native_count ? hash : sc_hash_text(hash, site->range);
 }
 
 static bool build(struct builder *b, struct raw_site *raw)
@@ -233,7 +213,7 @@ static bool build(struct builder *b, struct raw_site *raw)
   struct built *out = &b->built[b->count++];
   struct sc_site *site = &out->site;
   struct sc_stack stack;
-  const char *memory = memory_name(raw), *direction = direction_name(raw->direction);
+  const char *memory = memory_name(raw), *direction = sc_direction_name(raw->direction);
   *site = (struct sc_site){.kind = (enum sc_site_kind)raw->kind,
                            .cls = (enum sc_class)raw->cls,
                            .count = raw->count,

@@ -8,10 +8,6 @@
 #include "report/escape.h"
 #include "report/writers.h"
 
-static const char *const memory_names[] = {"unknown", "pageable", "pinned", "device", "managed", "array"};
-static const char *const direction_names[] = {"", "host-to-device", "device-to-host", "device-to-device",
-                                              "host-to-host"};
-
 static void put_text(struct sc_buf *line, const char *text)
 {
   sc_buf_puts(line, ",");
@@ -114,8 +110,8 @@ static void put_event(struct sc_buf *line, const struct sc_process *p, const str
   put_text(line, sc_class_name((enum sc_class)event->cls));
   sc_buf_puts(line, event->read_back ? ",true" : ",false");
   put_text(line, site ? site->api : NULL);
-  put_text(line, direction_names[event->direction < SC_COUNTOF(direction_names) ? event->direction : 0]);
-  put_text(line, event->direction ? memory_names[event->memory < SC_COUNTOF(memory_names) ? event->memory : 0] : NULL);
+  put_text(line, sc_direction_name(event->direction));
+  put_text(line, event->direction ? sc_memory_name(event->memory) : NULL);
   put_u64(line, event->bytes);
   put_text(line, site ? site->range : NULL);
   put_text(line, site ? site->id : NULL);
