@@ -187,25 +187,25 @@ void sc_diff_write_markdown(const struct sc_diff *diff, struct sc_buf *buf)
 static json_t *row_value(const struct diff_row *row, bool *ok)
 {
   json_t *object = json_object();
-  gate_json_put(object, "what", gate_json_text(row->what), ok);
-  gate_json_put(object, "change", gate_json_text(diff_change_name(row->change)), ok);
-  gate_json_put(object, "measure", gate_json_text(row->measure), ok);
-  gate_json_put(object, "unit",
-                gate_json_text(row->kind == DIFF_TIME    ? "us"
+  sc_json_put(object, "what", sc_json_text(row->what), ok);
+  sc_json_put(object, "change", sc_json_text(diff_change_name(row->change)), ok);
+  sc_json_put(object, "measure", sc_json_text(row->measure), ok);
+  sc_json_put(object, "unit",
+                sc_json_text(row->kind == DIFF_TIME    ? "us"
                                : row->kind == DIFF_COUNT ? "count"
                                                          : "text"),
                 ok);
-  gate_json_put(object, "before",
-                row->kind == DIFF_TEXT ? gate_json_text(row->before_text) : gate_json_number(row->before), ok);
-  gate_json_put(object, "after",
-                row->kind == DIFF_TEXT ? gate_json_text(row->after_text) : gate_json_number(row->after), ok);
+  sc_json_put(object, "before",
+                row->kind == DIFF_TEXT ? sc_json_text(row->before_text) : gate_json_number(row->before), ok);
+  sc_json_put(object, "after",
+                row->kind == DIFF_TEXT ? sc_json_text(row->after_text) : gate_json_number(row->after), ok);
   if (row->section == DIFF_SITES || row->section == DIFF_RANGES) {
-    gate_json_put(object, "wait_before_us", gate_json_number(row->wait_before_us), ok);
-    gate_json_put(object, "wait_after_us", gate_json_number(row->wait_after_us), ok);
+    sc_json_put(object, "wait_before_us", gate_json_number(row->wait_before_us), ok);
+    sc_json_put(object, "wait_after_us", gate_json_number(row->wait_after_us), ok);
   }
   if (row->section == DIFF_RANGES) {
-    gate_json_put(object, "occurrences_before", gate_json_count(row->times_before), ok);
-    gate_json_put(object, "occurrences_after", gate_json_count(row->times_after), ok);
+    sc_json_put(object, "occurrences_before", sc_json_count(row->times_before), ok);
+    sc_json_put(object, "occurrences_after", sc_json_count(row->times_after), ok);
   }
   return object;
 }
@@ -219,21 +219,21 @@ void sc_diff_write_json(const struct sc_diff *diff, struct sc_buf *buf)
   const char *why;
   size_t compared, differ = counts_that_differ(diff, &compared);
   enum sc_gate_verdict verdict = sc_diff_increase(diff, &why);
-  gate_json_put(root, "schema", json_string("synccount/diff/1"), &ok);
-  gate_json_put(root, "version", json_string(SC_VERSION), &ok);
-  gate_json_put(root, "increase", verdict == SC_GATE_UNMEASURED ? json_null() : json_boolean(verdict == SC_GATE_FAILED),
+  sc_json_put(root, "schema", json_string("synccount/diff/1"), &ok);
+  sc_json_put(root, "version", json_string(SC_VERSION), &ok);
+  sc_json_put(root, "increase", verdict == SC_GATE_UNMEASURED ? json_null() : json_boolean(verdict == SC_GATE_FAILED),
                 &ok);
-  gate_json_put(root, "why", gate_json_text(why), &ok);
-  gate_json_put(root, "counts_equal", diff->of_runs ? json_boolean(differ == 0) : json_null(), &ok);
-  gate_json_put(root, "simulated_before", json_boolean(diff_is_simulated(diff->before)), &ok);
-  gate_json_put(root, "simulated_after", json_boolean(diff_is_simulated(diff->after)), &ok);
+  sc_json_put(root, "why", sc_json_text(why), &ok);
+  sc_json_put(root, "counts_equal", diff->of_runs ? json_boolean(differ == 0) : json_null(), &ok);
+  sc_json_put(root, "simulated_before", json_boolean(diff_is_simulated(diff->before)), &ok);
+  sc_json_put(root, "simulated_after", json_boolean(diff_is_simulated(diff->after)), &ok);
   for (int section = 0; section < DIFF_SECTION_COUNT; ++section) {
     json_t *rows = json_array();
     for (size_t i = 0; i < diff->row_count; ++i) {
       if (diff->rows[i].section == (enum diff_section)section)
-        gate_json_push(rows, row_value(&diff->rows[i], &ok), &ok);
+        sc_json_push(rows, row_value(&diff->rows[i], &ok), &ok);
     }
-    gate_json_put(root, keys[section], rows, &ok);
+    sc_json_put(root, keys[section], rows, &ok);
   }
   gate_json_write(root, ok, buf);
 }

@@ -3,25 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "report/json_value.h"
-
-json_t *sc_json_text(const char *text)
-{
-  struct sc_buf buf = {0};
-  json_t *value;
-
-  if (!text)
-    return json_null();
-  /* jansson refuses invalid UTF-8. */
-  sc_buf_put_valid(&buf, text, strlen(text));
-  value = buf.failed ? NULL : json_stringn(buf.data ? buf.data : "", buf.len);
-  sc_buf_free(&buf);
-  return value;
-}
-
-json_t *sc_json_count(uint64_t n) { return n <= INT64_MAX ? json_integer((json_int_t)n) : json_real((double)n); }
 
 json_t *sc_json_us(double us)
 {
@@ -41,18 +24,6 @@ json_t *sc_json_number(double value)
     return json_integer((json_int_t)value);
   snprintf(digits, sizeof digits, "%.6g", value);
   return json_real(strtod(digits, NULL));
-}
-
-void sc_json_put(json_t *object, const char *key, json_t *value, bool *ok)
-{
-  if (json_object_set_new(object, key, value) != 0) /* drops the value, too, when the object is NULL */
-    *ok = false;
-}
-
-void sc_json_push(json_t *array, json_t *value, bool *ok)
-{
-  if (json_array_append_new(array, value) != 0)
-    *ok = false;
 }
 
 json_t *sc_json_counts(const uint64_t *values, uint64_t n)
