@@ -208,6 +208,7 @@ json_t *sc_json_process(const struct sc_findings *f, const struct sc_process *p,
   sc_json_put(object, "rank", sc_json_rank(p->rank), ok);
   sc_json_put(object, "local_rank", sc_json_rank(p->local_rank), ok);
   sc_json_put(object, "command", sc_json_text(p->command), ok);
+  sc_json_put(object, "cwd", sc_json_text(p->cwd), ok);
   sc_json_put(object, "wall_us", sc_json_us(simulated ? NAN : p->wall_us), ok);
   sc_json_put(object, "attached_late", json_boolean(p->attached_late), ok);
   sc_json_put(object, "ended_cleanly", json_boolean(p->ended_cleanly), ok);

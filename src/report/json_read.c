@@ -526,6 +526,7 @@ static void take_process(struct reading *r, const json_t *item, void *into)
   take_text(r, item, "rank", &p->rank);
   take_text(r, item, "local_rank", &p->local_rank);
   take_text(r, item, "command", &p->command);
+  take_text(r, item, "cwd", &p->cwd);
   take_number(r, item, "wall_us", &p->wall_us);
   take_bool(r, item, "attached_late", &p->attached_late);
   take_bool(r, item, "ended_cleanly", &p->ended_cleanly);
