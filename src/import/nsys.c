@@ -42,17 +42,25 @@ struct nsys {
   uint64_t nameless, copies, stream_syncs, frees, queries;
   bool has_status, has_chains, has_ranges, has_frees;
   uint64_t unplaced; /* device work of no known process */
+  uint64_t lost;     /* rows that were left out */
 };
 
 static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
 
 /* Rows whose values make no sense are left out, and that is said. */
-static bool warn_odd(const struct nsys *n, const char *table, uint64_t odd)
+static bool warn_odd(struct nsys *n, const char *table, uint64_t odd)
 {
+  n->lost += odd;
   return odd == 0 || sc_findings_warn(n->findings,
                                       "%s: %" PRIu64 " rows of %s were left out: they lack a time or a thread, or hold "
                                       "something else in its place.",
                                       n->db.path, odd, table);
+}
+
+/* A time that can be one. */
+static bool time_of(const struct nsys_rows *rows, int column, int64_t *out)
+{
+  return nsys_integer(rows, column, out) && *out > -TIME_BIAS && *out <= INT64_MAX - TIME_BIAS;
 }
 
 static uint64_t biased(int64_t time)
@@ -326,7 +334,7 @@ static enum sc_status take_call(struct nsys *n, const struct nsys_rows *rows, ui
   const struct name *name = NULL;
   uint32_t ignored;
   struct sc_feed_call call = {0};
-  if (!nsys_integer(rows, CALL_START, &start) || !nsys_integer(rows, CALL_END, &end) ||
+  if (!time_of(rows, CALL_START, &start) || !time_of(rows, CALL_END, &end) || end < start ||
       !nsys_integer(rows, CALL_THREAD, &thread) || !nsys_integer(rows, CALL_NAME, &id)) {
     ++*odd;
     return SC_OK;
@@ -474,7 +482,7 @@ static enum sc_status take_work(struct nsys *n, const struct work_table *from, c
   int64_t start, end, correlation = 0;
   struct sc_feed_work work = {.kind = from->kind};
   bool known;
-  if (!nsys_integer(rows, WORK_START, &start)) {
+  if (!time_of(rows, WORK_START, &start)) {
     ++*odd;
     return SC_OK;
   }
@@ -559,7 +567,7 @@ static enum sc_status take_nvtx(struct nsys *n, const struct nsys_rows *rows, bo
   uint32_t type = meaning_of(rows, NVTX_TYPE, &n->event_types, 0);
   if (type == 0 || domains != (type == DOMAIN_CREATE))
     return SC_OK;
-  if (!nsys_integer(rows, NVTX_START, &start) || !nsys_integer(rows, NVTX_THREAD, &thread)) {
+  if (!time_of(rows, NVTX_START, &start) || !nsys_integer(rows, NVTX_THREAD, &thread)) {
     *odd += !domains;
     return SC_OK;
   }
@@ -836,10 +844,20 @@ static enum sc_status read_all(struct nsys *n, struct sc_error *err)
   return status == SC_OK ? describe(n, err) : status;
 }
 
+/* Whose the rows were that were left out is not known: each process of the file may lack them. */
+static void tell_losses(const struct nsys *n, size_t first)
+{
+  const uint64_t lost = n->lost + n->nameless;
+  n->findings->lost_records += lost;
+  for (size_t i = first; i < n->findings->process_count; ++i)
+    n->findings->processes[i].lost_records += lost;
+}
+
 enum sc_status sc_import_nsys(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
                               struct sc_error *err)
 {
   struct nsys n = {.findings = findings, .feed = sc_feed_new()};
+  const size_t before = findings->process_count;
   enum sc_status status = n.feed ? nsys_open(path, &n.db, err) : no_memory(err);
   if (n.feed)
     sc_feed_options(n.feed, options);
@@ -847,6 +865,8 @@ enum sc_status sc_import_nsys(const char *path, const struct sc_analysis_options
     status = read_all(&n, err);
   if (status == SC_OK)
     status = sc_feed_finish(n.feed, path, options, findings, err);
+  if (status == SC_OK)
+    tell_losses(&n, before);
   if (status == SC_OK && !warn_missing(&n))
     status = no_memory(err);
   nsys_strings_close(&n.strings);

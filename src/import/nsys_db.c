@@ -4,8 +4,10 @@
 #include "import/nsys_db.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ROW_MAX (16 << 20) /* bytes of one row */
@@ -58,17 +60,44 @@ static enum sc_status configure(struct nsys_db *db, struct sc_error *err)
   return SC_OK;
 }
 
+/* Beside a database lies what is not in it yet, or has to be undone: a write-ahead log, or the journal of a writer that
+ * died (one that is done with is empty, or begins with zeros). The file alone would be read as if it were whole. */
+static enum sc_status look_for_changes(const char *path, struct sc_error *err)
+{
+  static const char *const suffixes[] = {"-wal", "-journal"};
+  enum sc_status status = SC_OK;
+  for (size_t i = 0; i < SC_COUNTOF(suffixes) && status == SC_OK; ++i) {
+    char *name = sc_asprintf("%s%s", path, suffixes[i]);
+    struct stat info;
+    FILE *file = name && stat(name, &info) == 0 && S_ISREG(info.st_mode) ? fopen(name, "re") : NULL;
+    int first = file ? getc(file) : 0;
+    if (!name)
+      status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    else if (first > 0)
+      status = sc_error_set(err, SC_ERR_FORMAT,
+                            "'%s' has changes that are not in the file itself but in '%s': end the program that writes "
+                            "it, or bring them in: sqlite3 '%s' 'PRAGMA journal_mode=DELETE'",
+                            path, name, path);
+    if (file)
+      fclose(file);
+    free(name);
+  }
+  return status;
+}
+
 enum sc_status nsys_open(const char *path, struct nsys_db *db, struct sc_error *err)
 {
   *db = (struct nsys_db){.path = path};
   if (access(path, R_OK) != 0)
     return sc_error_set(err, SC_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+  enum sc_status status = look_for_changes(path, err);
+  if (status != SC_OK)
+    return status;
   char *uri = uri_of(path);
   if (!uri)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
   int code = sqlite3_open_v2(uri, &db->sqlite, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
   free(uri);
-  enum sc_status status = SC_OK;
   if (!db->sqlite)
     status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
   else

@@ -702,10 +702,47 @@ TEST(rows_with_wrong_types_are_left_out_and_counted)
            "('a',2,159,'t',%lld,NULL,NULL,0)",
            (long long)f.thread, (long long)f.thread, (long long)f.thread);
   expect(&f, 1, 0, 0);
-  assert_true(nsys_warned(&f, "3 rows of CUPTI_ACTIVITY_KIND_KERNEL were left out"));
+  assert_true(nsys_warned(&f, "4 rows of CUPTI_ACTIVITY_KIND_KERNEL were left out"));
   assert_true(nsys_warned(&f, "1 rows of NVTX_EVENTS were left out"));
+  assert_int_equal(f.process->lost_records, 5);
+  assert_int_equal(f.findings->lost_records, 5);
   assert_int_equal(range_of(&f, "(no name)")->occurrences, 2);
   nsys_end(&f);
+}
+
+TEST(calls_at_impossible_times_are_lost)
+{
+  static const char *const times[] = {"x'00', 2", "2, 1", "-9223372036854775808, 1", "1, 9223372036854775807"};
+  for (size_t i = 0; i < SC_COUNTOF(times); ++i) {
+    BEGIN(f);
+    SYNC(&f, 7);
+    nsys_sql(&f, "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT %s, 0, globalTid, 77, nameId, 0, NULL FROM "
+                 "CUPTI_ACTIVITY_KIND_RUNTIME", times[i]);
+    expect(&f, 1, 0, 0);
+    assert_int_equal(f.process->lost_records, 1);
+    assert_int_equal(f.findings->lost_records, 1);
+    nsys_end(&f);
+  }
+}
+
+TEST(changes_that_lie_beside_the_file_are_not_passed_over)
+{
+  static const char *const suffixes[] = {"-wal", "-journal"};
+  for (size_t i = 0; i < SC_COUNTOF(suffixes); ++i) {
+    char beside[160];
+    BEGIN(f);
+    SYNC(&f, 7);
+    snprintf(beside, sizeof beside, "%s%s", f.path, suffixes[i]);
+    FILE *file = fopen(beside, "wb");
+    assert_non_null(file);
+    expect(&f, 1, 0, 0); /* an empty one is of nobody */
+    assert_int_equal(fwrite("\x37\x7f\x06\x82", 4, 1, file), 1);
+    fclose(file);
+    nsys_read(&f, SC_ERR_FORMAT);
+    assert_non_null(strstr(f.error.message, suffixes[i]));
+    unlink(beside);
+    nsys_end(&f);
+  }
 }
 
 TEST(calls_whose_name_is_missing_are_told)
@@ -716,6 +753,7 @@ TEST(calls_whose_name_is_missing_are_told)
   nsys_sql(&f, "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1,2,0,%lld,0,424242,0,NULL)", (long long)f.thread);
   expect(&f, 2, 0, 0);
   assert_true(nsys_warned(&f, "1 calls have no name there"));
+  assert_int_equal(f.process->lost_records, 1); /* an upper bound must not pass */
   nsys_sql(&f, "DROP TABLE StringIds");
   nsys_read(&f, SC_OK);
   assert_true(f.process->unmeasured);
@@ -939,6 +977,8 @@ int main(void)
       cmocka_unit_test(a_training_on_two_gpus_counts_as_written_down),
       cmocka_unit_test(an_export_of_six_tables_counts_as_written_down),
       cmocka_unit_test(rows_with_wrong_types_are_left_out_and_counted),
+      cmocka_unit_test(calls_at_impossible_times_are_lost),
+      cmocka_unit_test(changes_that_lie_beside_the_file_are_not_passed_over),
       cmocka_unit_test(calls_whose_name_is_missing_are_told),
       cmocka_unit_test(huge_and_strange_texts_are_taken),
       cmocka_unit_test(very_many_open_ranges_are_cut_and_told),
