@@ -34,7 +34,7 @@ static const struct cli_option options[] = {
     {CLI_API, 0, "api", "LIST", "whose calls are counted: runtime, driver (default: both)"},
     {CLI_MAX_TRACE, 0, "max-trace", "SIZE", "stop recording details when the trace has this size (64M),\nand go on counting"},
     {CLI_KEEP_TRACES, 0, "keep-traces", "DIR", "keep the trace in DIR, for 'synccount report DIR'"},
-    {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},
+    {CLI_FORMAT, 0, "format", "FORMAT", SETTINGS_FORMATS_HELP},
     {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard output"},
     {CLI_QUIET, 'q', "quiet", NULL, "say nothing meanwhile, and only the answer in text reports"},
     {CLI_HELP, 'h', "help", NULL, "print this text"},
@@ -237,10 +237,11 @@ static enum sc_status make_report(struct attach *attach, struct sc_error *err)
   char name[96];
   char *argv[] = {name, NULL};
   const struct program program = {.settings = &attach->settings, .folder = &attach->folder, .argv = argv};
+  const struct sc_analysis_options how = {.events = attach->settings.analysis.events};
   snprintf(name, sizeof name, "process %ld", (long)attach->target.pid);
   enum sc_status status = program_write_session(&program, err);
   if (status == SC_OK)
-    status = session_load(attach->folder.path, NULL, attach->findings, &outcome, err);
+    status = session_load(attach->folder.path, &how, attach->findings, &outcome, err);
   folder_close(&attach->folder); /* a signal may end this process from here on */
   if (status == SC_OK)
     status = symbols_look_up(attach->findings, err);

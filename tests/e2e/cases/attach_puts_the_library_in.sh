@@ -46,6 +46,15 @@ for round in 1 2 3; do
   kill -TERM $attached
   wait $attached || fail "the second attach: exit status $?"
   json exact.json '.processes[0].syncs.total' 37
+
+  # formats that need every sync by itself have them
+  "$synccount" attach --inject --format csv-syncs -o syncs.csv $program 2>err &
+  attached=$!
+  wait_until grep -q 'counting in process' err
+  tell "work 5" "worked 5"
+  kill -TERM $attached
+  wait $attached || fail "the third attach: exit status $?"
+  [ "$(wc -l <syncs.csv)" -eq 6 ] || fail "syncs.csv has other lines than a head and 5 syncs: $(cat syncs.csv)"
   tell go going
   tell "mark 20" "marked 20"
   echo end >&9
