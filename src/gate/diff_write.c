@@ -17,8 +17,16 @@ static const char *const titles[DIFF_SECTION_COUNT] = {"totals",
                                                        "host, device and conditions"};
 
 /* Times of hosts are never equal; everything else is shown only where it differs. */
+/* A program has many ranges, and most of them sync on neither side: JSON has them. */
+static bool is_range_without_syncs(const struct diff_row *row)
+{
+  return row->section == DIFF_RANGES && !(row->before > 0) && !(row->after > 0); /* NAN: it was not there */
+}
+
 static bool is_shown(const struct diff_row *row)
 {
+  if (is_range_without_syncs(row))
+    return false;
   return row->change != DIFF_SAME || row->kind == DIFF_TIME || (row->section == DIFF_TOTALS && row->before > 0);
 }
 

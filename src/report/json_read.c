@@ -13,7 +13,7 @@
 
 #define SCHEMA "synccount/report/1"
 #define FILE_MAX (256u << 20)
-#define LOOK 4096 /* bytes in which the schema is looked for */
+#define LOOK 16384 /* bytes that are looked through for the schema at a time */
 
 struct reading {
   const char *path;
@@ -588,19 +588,45 @@ static void take_root(struct reading *r, const json_t *root, struct sc_findings 
   take_warnings(r, root, f);
 }
 
+/* Whether the schema stands in the file, wherever: other tools sort keys. What another tool's trace holds is not looked
+ * through. */
+static bool names_schema(FILE *file)
+{
+  static const char schema[] = "\"synccount/report/", events[] = "\"traceEvents\"";
+  char bytes[LOOK];
+  size_t kept = 0, got;
+  bool first = true, found = false;
+  for (size_t all = 0; !found && all < FILE_MAX && (got = fread(bytes + kept, 1, LOOK - kept, file)) > 0; all += got) {
+    const size_t n = kept + got;
+    size_t blanks = 0;
+    while (first && blanks < n && strchr(" \t\r\n", bytes[blanks]) && bytes[blanks])
+      ++blanks;
+    if (first && blanks == n) /* up to here */
+      continue;
+    if (first && bytes[blanks] != '{')
+      return false;
+    first = false;
+    const char *ours = memmem(bytes, n, schema, sizeof schema - 1), *theirs = memmem(bytes, n, events, sizeof events - 1);
+    if (theirs && (!ours || theirs < ours))
+      return false;
+    found = ours != NULL;
+    kept = n < sizeof schema ? n : sizeof schema;
+    memmove(bytes, bytes + n - kept, kept);
+  }
+  return found;
+}
+
 bool sc_report_is_json(const char *path)
 {
   struct stat info;
-  char bytes[LOOK + 1];
   if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) /* a pipe must not hang us */
     return false;
   FILE *file = fopen(path, "re");
   if (!file)
     return false;
-  size_t n = fread(bytes, 1, LOOK, file);
+  bool ours = names_schema(file);
   fclose(file);
-  bytes[n] = '\0';
-  return bytes[strspn(bytes, " \t\r\n")] == '{' && strstr(bytes, "\"synccount/report/") != NULL;
+  return ours;
 }
 
 static enum sc_status load(const char *path, json_t **out, struct sc_error *err)

@@ -95,6 +95,37 @@ static void more_syncs_are_an_increase(void **state)
   assert_verdict(base, (struct made){.syncs = 4, .most = 2}, SC_GATE_FAILED); /* in one occurrence */
 }
 
+/* A range that is on one side alone is news if it synced; JSON has it in any case. */
+static void ranges_without_syncs_are_left_out_of_the_text(void **state)
+{
+  (void)state;
+  for (uint64_t most = 0; most < 2; ++most) {
+    struct sc_diff *diff = NULL;
+    struct sc_error err = {0};
+    struct sc_buf text = {0}, markdown = {0}, json = {0};
+    const struct made made = {.syncs = 4, .most = most};
+    struct sc_findings *before = program(made), *after = program(made);
+    struct sc_range_findings *range = &after->processes[0].ranges[0];
+    free(range->path);
+    free(range->name);
+    assert_non_null(range->path = sc_strdup("layer:1"));
+    assert_non_null(range->name = sc_strdup("layer:1"));
+    assert_int_equal(sc_diff_make(before, after, &diff, &err), SC_OK);
+    sc_diff_write_text(diff, &text);
+    sc_diff_write_markdown(diff, &markdown);
+    sc_diff_write_json(diff, &json);
+    assert_int_equal(strstr(text.data, "layer:1") != NULL, most > 0);
+    assert_int_equal(strstr(markdown.data, "layer:1") != NULL, most > 0);
+    assert_non_null(strstr(json.data, "layer:1"));
+    sc_buf_free(&text);
+    sc_buf_free(&markdown);
+    sc_buf_free(&json);
+    sc_diff_free(diff);
+    sc_findings_free(before);
+    sc_findings_free(after);
+  }
+}
+
 static void with_steps_a_longer_run_is_no_increase(void **state)
 {
   (void)state;
@@ -190,6 +221,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(more_syncs_are_an_increase),
+      cmocka_unit_test(ranges_without_syncs_are_left_out_of_the_text),
       cmocka_unit_test(with_steps_a_longer_run_is_no_increase),
       cmocka_unit_test(what_nobody_counted_is_no_pass),
       cmocka_unit_test(a_moved_line_is_the_same_site),

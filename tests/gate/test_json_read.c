@@ -36,6 +36,36 @@ static void assert_refused(const char *text, enum sc_status status, const char *
 
 #define HEAD "{\"schema\": \"synccount/report/1\", "
 
+static void assert_is_json(const char *before, const char *after, bool wanted)
+{
+  char *text = sc_asprintf("%s%30000s%s", before, "", after), *path = write_text(text);
+  if (sc_report_is_json(path) != wanted)
+    fail_msg("'%s' ... '%s' is %sone", before, after, wanted ? "n" : "");
+  unlink(path);
+  free(path);
+  free(text);
+}
+
+/* Other tools sort keys and indent; a trace that only speaks of one is none. */
+static void a_report_is_known_wherever_its_schema_stands(void **state)
+{
+  (void)state;
+  assert_is_json("{\"schema\": \"synccount/report/1\"", "}", true);
+  assert_is_json("{\"device\": {}, ", "\"schema\": \"synccount/report/1\"}", true);
+  assert_is_json("", "{\"schema\": \"synccount/report/1\"}", true);
+  assert_is_json("{\"traceEvents\": [{\"name\": ", "\"synccount/report/1\"}]}", false);
+  assert_is_json("{\"traceEvents\": [{\"name\": \"synccount/report/1\"", "}]}", false);
+  assert_is_json("{", "}", false);
+  assert_is_json("[\"synccount/report/1\"", "]", false);
+  for (int at = 16360; at < 16390; ++at) { /* over the end of what is looked at at a time */
+    char *text = sc_asprintf("{%*s\"schema\":\"synccount/report/1\"}", at, ""), *path = write_text(text);
+    assert_true(sc_report_is_json(path));
+    unlink(path);
+    free(path);
+    free(text);
+  }
+}
+
 static void what_is_not_as_described_is_refused_with_its_place(void **state)
 {
   (void)state;
@@ -158,6 +188,7 @@ static void a_report_that_is_read_and_written_is_the_same(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_report_is_known_wherever_its_schema_stands),
       cmocka_unit_test(what_is_not_as_described_is_refused_with_its_place),
       cmocka_unit_test(deep_nesting_is_refused),
       cmocka_unit_test(only_reports_look_like_reports),
