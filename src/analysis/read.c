@@ -134,8 +134,8 @@ static bool add_conditions(const struct sc_reader *reader, const struct sc_proce
     if (!process->simulated)
       snprintf(time, sizeof time, ", %.3g ms in all", (double)process->queue_wait_ns / 1e6);
     ok &= sc_findings_warn(f,
-                           "%s%" PRIu64 " launches waited for room in the device's queue%s: the host ran ahead of the "
-                           "GPU. Those are waits, but no syncs, and not in the count.",
+                           "%s%" PRIu64 " launches waited for room in the device's queue, as far as their length "
+                           "tells%s: the host ran ahead of the GPU. Those are waits, but no syncs, and not in the count.",
                            label, process->queue_waits, time);
   }
   if (!process->ended_cleanly)
