@@ -46,6 +46,8 @@ const char *sc_status_text(enum sc_status status);
 
 /* Fills *err (if not NULL) and returns status, so that `return sc_error_set(err, ...)` works. */
 enum sc_status sc_error_set(struct sc_error *err, enum sc_status status, const char *format, ...) SC_PRINTF(3, 4);
+/* The same with SC_ERR_NOMEM and "out of memory", where there is no more to say. */
+enum sc_status sc_error_no_memory(struct sc_error *err);
 /* Puts "prefix: " in front of an existing message. */
 void sc_error_prefix(struct sc_error *err, const char *format, ...) SC_PRINTF(2, 3);
 

@@ -44,6 +44,8 @@ enum sc_status sc_error_set(struct sc_error *err, enum sc_status status, const c
   return status;
 }
 
+enum sc_status sc_error_no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
+
 void sc_error_prefix(struct sc_error *err, const char *format, ...)
 {
   if (!err)

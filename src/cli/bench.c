@@ -76,8 +76,7 @@ enum sc_status bench_write_session(const struct passes *passes, enum passes_kind
   char *path = folder_file(passes->folder, passes_document(kind)), *cupti = cupti_version(passes->folder);
   double *assumed = sc_calloc_array(settings->assumed_count + 1, sizeof *assumed);
   struct session_notes session = {.facts = notes, .assumed_us = assumed, .simulated = passes->device->simulated};
-  enum sc_status status =
-      path && assumed ? document_read(path, &document, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  enum sc_status status = path && assumed ? document_read(path, &document, err) : sc_error_no_memory(err);
   if (status != SC_OK)
     goto cleanup;
   document_device(document, &device);
@@ -170,8 +169,7 @@ int bench_command(const struct cli_command *command, int argc, char **argv,
   }
   if (!done) {
     bench.findings = sc_findings_new();
-    enum sc_status status =
-        bench.findings ? place_find(&bench.place, &err) : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
+    enum sc_status status = bench.findings ? place_find(&bench.place, &err) : sc_error_no_memory(&err);
     if (status == SC_OK)
       status = output_check(&bench.settings, &err);
     if (status == SC_OK)

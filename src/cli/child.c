@@ -221,7 +221,7 @@ static enum sc_status start(const struct child *child, struct running *running, 
   enum sc_status status = SC_OK;
   char **environment = launch_environment(child->environment);
   if (!environment)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   if (pipe2(output, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0) {
     status = sc_error_set(err, SC_ERR_SYSTEM, "cannot make a pipe: %s", strerror(errno));
     goto cleanup;
@@ -282,7 +282,7 @@ enum sc_status child_run(const struct child *child, struct child_result *out, st
   close(running.signals);
   sc_buf_free(&output.piece);
   if (status == SC_OK && output.lines.failed)
-    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = sc_error_no_memory(err);
   if (status != SC_OK) {
     sc_buf_free(&output.lines);
     return status;

@@ -54,8 +54,6 @@ struct attach {
   struct sc_findings *findings;
 };
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 static bool attach_option(void *context, enum cli_option_id id, const char *argument, struct sc_error *err)
 {
   struct attach *attach = context;
@@ -262,7 +260,7 @@ static enum sc_status prepare(struct attach *attach, pid_t pid, struct sc_error 
   if (status == SC_OK && (attach->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
     status = sc_error_set(err, SC_ERR_SYSTEM, "cannot watch for signals: %s", strerror(errno));
   if (status == SC_OK && !(attach->findings = sc_findings_new()))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   if (status == SC_OK)
     status = place_find(&attach->place, err);
   if (status == SC_OK)

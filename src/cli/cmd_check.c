@@ -78,8 +78,6 @@ struct check {
   char *source, *trouble;
 };
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 /* ---- options --------------------------------------------------------------------------------- */
 
 static bool take_format(struct check *check, const char *text, struct sc_error *err)
@@ -157,7 +155,7 @@ static enum sc_status add_max_syncs(struct check *check, struct sc_error *err)
   struct sc_gate_expectation *e = sc_gate_add(&check->gate);
   if (!e || !copy(&e->range, check->range) || !copy(&e->site, check->site) || !copy(&e->thread, check->thread) ||
       !copy(&e->rank, check->rank))
-    return no_memory(err);
+    return sc_error_no_memory(err);
   for (int i = 0; check->cls && i < SC_CLASS_COUNT; ++i) {
     if (strcmp(sc_class_name((enum sc_class)i), check->cls) == 0)
       e->cls = i;
@@ -230,7 +228,7 @@ static enum sc_status apply_file(struct check *check, const char *path, struct s
   if (!from_line && file->command) {
     check->program_argv = sc_calloc_array(file->command_count + 1, sizeof *check->program_argv);
     if (!check->program_argv)
-      return no_memory(err);
+      return sc_error_no_memory(err);
     memcpy(check->program_argv, file->command, file->command_count * sizeof *file->command);
   } else if (!from_line && file->traces) {
     check->traces = file->traces;
@@ -286,7 +284,7 @@ static enum sc_status choose_variants(struct check *check, struct sc_error *err)
     if (!list.data || !strstr(list.data, variant))
       sc_buf_printf(&list, "%s%s", list.len ? "," : "", variant);
   }
-  enum sc_status status = list.failed                                                         ? no_memory(err)
+  enum sc_status status = list.failed                                                         ? sc_error_no_memory(err)
                           : settings_option(s, CLI_VARIANTS, list.data ? list.data : "", err) ? SC_OK
                                                                                               : err->status;
   sc_buf_free(&list);
@@ -308,7 +306,7 @@ static enum sc_status measure_layers(struct check *check, struct sc_error *err)
   struct plan plan;
   const struct passes passes = {&bench->settings, &plan, &bench->place, &bench->device, &bench->folder};
   struct sc_findings *notes = sc_findings_new();
-  enum sc_status status = notes ? choose_variants(check, err) : no_memory(err);
+  enum sc_status status = notes ? choose_variants(check, err) : sc_error_no_memory(err);
   bench->no_silent_simulation = true;
   if (status == SC_OK)
     status = bench_plan(bench, &plan, err);
@@ -349,7 +347,7 @@ static enum sc_status measure_program(struct check *check, struct sc_error *err)
         sc_asprintf("program was ended by signal %d (%s)", check->end.signal, strsignal(check->end.signal));
   else
     check->trouble = sc_asprintf("program failed with %d", check->end.status);
-  return check->trouble ? SC_OK : no_memory(err);
+  return check->trouble ? SC_OK : sc_error_no_memory(err);
 }
 
 /* ---- all sources ----------------------------------------------------------------------------- */
@@ -382,15 +380,15 @@ static enum sc_status measure(struct check *check, struct sc_error *err)
   bench->settings.analysis.tally = true;
   if (check->program_argv) {
     check->source = join("", check->program_argv, words_of(check->program_argv));
-    status = check->source ? measure_program(check, err) : no_memory(err);
+    status = check->source ? measure_program(check, err) : sc_error_no_memory(err);
   } else if (check->trace_count) {
     check->source = join("", check->traces, check->trace_count);
     status = check->source ? load_operands(check->traces, check->trace_count, &bench->settings.analysis,
                                            bench->findings, &bench->outcome, err)
-                           : no_memory(err);
+                           : sc_error_no_memory(err);
   } else {
     check->source = sc_strdup("the instrumented layers");
-    status = check->source ? measure_layers(check, err) : no_memory(err);
+    status = check->source ? measure_layers(check, err) : sc_error_no_memory(err);
   }
   if (status == SC_OK && bench->findings->process_count)
     status = symbols_look_up(bench->findings, err);
@@ -516,7 +514,8 @@ static int run_check(struct check *check, char **operands, size_t count)
 {
   struct bench *bench = &check->bench;
   struct sc_error err = {0};
-  enum sc_status status = (bench->findings = sc_findings_new()) ? place_find(&bench->place, &err) : no_memory(&err);
+  enum sc_status status =
+      (bench->findings = sc_findings_new()) ? place_find(&bench->place, &err) : sc_error_no_memory(&err);
   if (status == SC_OK)
     status = sort_operands(check, operands, count, &err);
   check->layers_asked = layers_asked(&bench->settings);

@@ -59,7 +59,7 @@ static enum sc_status load_side(struct diff_command *command, char *operand, siz
 {
   struct session_outcome outcome = {0};
   command->sides[side] = sc_findings_new();
-  enum sc_status status = command->sides[side] ? SC_OK : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  enum sc_status status = command->sides[side] ? SC_OK : sc_error_no_memory(err);
   if (status == SC_OK)
     status = load_operands(&operand, 1, &command->settings.analysis, command->sides[side], &outcome, err);
   if (status == SC_OK && command->sides[side]->process_count)

@@ -108,7 +108,7 @@ static enum sc_status read_trial(struct doctor *doctor, struct sc_error *err)
   if (!count)
     say(doctor, BAD, "is the driver older than CUDA 12.0?", "tracing: the driver did not load the tracer");
   else if (!path || !findings)
-    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = sc_error_no_memory(err);
   else
     status = sc_reader_open(path, &reader, err);
   if (reader && status == SC_OK)

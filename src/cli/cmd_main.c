@@ -55,7 +55,7 @@ static enum sc_status measure(const struct passes *passes, struct sc_error *err)
   enum sc_status status = SC_OK;
   struct sc_findings *notes = sc_findings_new();
   if (!notes || !notes_of_model(passes->plan, notes))
-    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = sc_error_no_memory(err);
   if (status == SC_OK && !passes->device->simulated) /* the simulated device has counts, but no times */
     status = passes_run(passes, PASS_TIMES, err);
   if (status == SC_OK)

@@ -28,7 +28,7 @@ static int run(int argc, char **argv)
     enum sc_status status = bench.findings
                                 ? load_operands(argv + first, (size_t)(argc - first), &bench.settings.analysis,
                                                 bench.findings, &bench.outcome, &err)
-                                : sc_error_set(&err, SC_ERR_NOMEM, "out of memory");
+                                : sc_error_no_memory(&err);
     if (status == SC_OK)
       status = symbols_look_up(bench.findings, &err);
     if (status == SC_OK)

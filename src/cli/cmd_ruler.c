@@ -15,8 +15,7 @@ static const struct cli_option options[] = {
 static enum sc_status measure(const struct passes *passes, struct sc_error *err)
 {
   struct sc_findings *notes = sc_findings_new();
-  enum sc_status status =
-      notes ? passes_run(passes, PASS_RULER, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  enum sc_status status = notes ? passes_run(passes, PASS_RULER, err) : sc_error_no_memory(err);
   if (status == SC_OK)
     status = bench_write_session(passes, PASS_RULER, notes, err);
   sc_findings_free(notes);

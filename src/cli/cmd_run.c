@@ -37,8 +37,6 @@ struct run {
   struct launch_end end;
 };
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 /* ---- the command ------------------------------------------------------------------------------- */
 
 /* "-" is standard output, which is the program's: a wish all the same. */
@@ -51,7 +49,7 @@ static enum sc_status prepare(struct run *run, struct sc_error *err)
 {
   enum sc_status status = output_check(&run->settings, err);
   if (status == SC_OK && !(run->findings = sc_findings_new()))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   if (status == SC_OK)
     status = place_find(&run->place, err);
   if (status == SC_OK)

@@ -184,7 +184,7 @@ enum sc_status facts_add(const struct facts_input *input, struct sc_findings *fi
     sc_host_pci_read(input->sysroot, bus_id, &pci);
   if (!host_fields(findings, host, input) || (bus_id && !pci_fields(findings, bus_id, &pci)) ||
       !device_fields(findings, input->device, input->simulated) || !condition_fields(findings, host, &pci, input))
-    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = sc_error_no_memory(err);
   sc_host_free(host);
   return status;
 }

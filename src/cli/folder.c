@@ -76,7 +76,7 @@ static enum sc_status open_temporary(struct folder *out, struct sc_error *err)
   const char *parent = getenv("TMPDIR");
   char *path = sc_asprintf("%s/synccount-XXXXXX", parent && *parent ? parent : "/tmp");
   if (!path)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   if (!mkdtemp(path)) {
     sc_error_set(err, SC_ERR_SYSTEM,
                  "cannot make a temporary folder %s: %s. Point TMPDIR at a folder that can be written", path,
@@ -165,7 +165,7 @@ static enum sc_status claim(struct folder *folder, struct sc_error *err)
 {
   char *mark = folder_file(folder, CLAIM);
   if (!mark)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   int fd = open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   int reason = errno;
   free(mark);
@@ -214,8 +214,7 @@ static enum sc_status open_shared(const char *path, const struct job *job, struc
 {
   struct folder rank = {.path = sc_asprintf("%s/" FOLDER_RANK "%s", path, job->rank)};
   char *of_job = sc_asprintf(FOLDER_JOB "%s", job->id), *mark = sc_asprintf("%s/" FOLDER_JOB "%s", path, job->id);
-  enum sc_status status = rank.path && of_job && mark ? refuse_used(path, of_job, job, err)
-                                                      : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  enum sc_status status = rank.path && of_job && mark ? refuse_used(path, of_job, job, err) : sc_error_no_memory(err);
   if (status == SC_OK)
     status = make_folder(mark, err);
   if (status == SC_OK) /* again: of two jobs that began together each sees the other by now */

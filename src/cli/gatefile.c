@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 static char *shipped(const char *name, const char *configs_folder)
 {
   return strchr(name, '/') ? NULL : sc_asprintf("%s/%s.yaml", configs_folder, name);
@@ -31,7 +29,7 @@ enum sc_status gatefile_read(const char *operand, const char *configs_folder, st
   if (access(operand, F_OK) == 0 || sc_match("*.yaml", operand) || sc_match("*.yml", operand))
     return sc_config_read_gate(operand, out, err);
   char *path = shipped(operand, configs_folder);
-  enum sc_status status = path ? sc_config_read_gate(path, out, err) : no_memory(err);
+  enum sc_status status = path ? sc_config_read_gate(path, out, err) : sc_error_no_memory(err);
   free(path);
   return status;
 }
@@ -69,7 +67,8 @@ static enum sc_status add_keyed(const struct sc_config_expectation *from, struct
 {
   struct sc_gate_expectation *to = sc_gate_add(gate);
   char *text = to ? comparison_text(from) : NULL;
-  enum sc_status status = text && copy_selectors(from, to) ? sc_gate_parse_comparison(to, text, err) : no_memory(err);
+  enum sc_status status =
+      text && copy_selectors(from, to) ? sc_gate_parse_comparison(to, text, err) : sc_error_no_memory(err);
   if (status == SC_OK)
     status = sc_gate_complete(to, err);
   free(text);
@@ -83,7 +82,7 @@ static enum sc_status add_expectation(const struct sc_config_expectation *from, 
   if (status == SC_OK) {
     struct sc_gate_expectation *to = &gate->expectations[gate->expectation_count - 1];
     to->line = from->line;
-    return copy(&to->reason, from->reason) ? SC_OK : no_memory(err);
+    return copy(&to->reason, from->reason) ? SC_OK : sc_error_no_memory(err);
   }
   if (status == SC_ERR_USAGE) {
     sc_error_prefix(err, "%s:%zu:%zu", path, from->line, from->column);
@@ -102,14 +101,14 @@ enum sc_status gatefile_expectations(const struct sc_config_gate *file, const ch
     const struct sc_config_exception *from = &file->allow[i];
     struct sc_gate_exception *to = sc_gate_add_exception(gate);
     if (!to || !copy(&to->site, from->site) || !copy(&to->range, from->range) || !copy(&to->reason, from->reason))
-      return no_memory(err);
+      return sc_error_no_memory(err);
     to->limited = from->has_count;
     to->count = from->count;
     to->first_only = from->first_only;
     to->line = from->line;
   }
   if (status == SC_OK && !copy(&gate->name, file->name ? file->name : path))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   return status;
 }
 

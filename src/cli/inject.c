@@ -245,7 +245,7 @@ static enum sc_status inject(struct injection *it, struct sc_error *err)
     return status;
   it->thread = aligned_alloc(_Alignof(struct inject_thread), sizeof *it->thread);
   if (!it->thread)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   memset(it->thread, 0, sizeof *it->thread);
   it->thread->pid = it->pid;
   snprintf(path, sizeof path, "/proc/%ld/mem", (long)it->pid);

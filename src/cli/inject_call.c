@@ -166,7 +166,7 @@ enum sc_status inject_caller_open(struct inject_thread *thread, struct inject_ca
   *out = NULL;
   if (!caller) {
     inject_thread_release(thread);
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   }
   caller->thread = thread;
   enum sc_status status = map_room(caller, &signal, err);

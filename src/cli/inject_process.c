@@ -15,8 +15,6 @@
 
 #define PROC_PATH 64
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 static enum sc_status is_gone(pid_t pid, struct sc_error *err)
 {
   return sc_error_set(err, SC_ERR_SYSTEM, "there is no process %ld (any more)", (long)pid);
@@ -104,7 +102,7 @@ enum sc_status inject_maps_read(pid_t pid, struct inject_maps *out, struct sc_er
   }
   inject_maps_free(&maps);
   if (!ok)
-    return no_memory(err);
+    return sc_error_no_memory(err);
   return forbidden ? inject_forbidden(pid, pid, err)
                    : sc_error_set(err, SC_ERR_SYSTEM, "process %ld has no memory: it is ending, or a kernel thread",
                                   (long)pid);
@@ -346,7 +344,7 @@ enum sc_status inject_library_check(pid_t pid, const char *library, struct sc_er
     return sc_error_set(err, SC_ERR_IO, "%s: %s", library, strerror(errno));
   char *path = sc_asprintf("/proc/%ld/root%s", (long)pid, library);
   if (!path)
-    return no_memory(err);
+    return sc_error_no_memory(err);
   enum sc_status status = SC_OK;
   if (stat(path, &theirs) != 0) {
     if (errno == EACCES || errno == EPERM)

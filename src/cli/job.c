@@ -99,7 +99,7 @@ enum sc_status job_find(struct job *out, struct sc_error *err)
   if (out->rank)
     return SC_OK;
   job_free(out);
-  return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  return sc_error_no_memory(err);
 }
 
 void job_free(struct job *job)

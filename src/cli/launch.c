@@ -168,7 +168,7 @@ static enum sc_status start(const struct launch *launch, const struct sigaction 
   enum sc_status status = SC_OK;
   char **environment = launch_environment(launch->environment);
   if (!environment)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   if (pipe2(errors, O_CLOEXEC) != 0) {
     free(environment);
     return sc_error_set(err, SC_ERR_SYSTEM, "cannot make a pipe: %s", strerror(errno));

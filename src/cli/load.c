@@ -39,7 +39,7 @@ static enum sc_status add_folder(const char *path, const struct sc_analysis_opti
                           path);
   for (size_t i = 0; status == SC_OK && i < count; ++i) {
     char *file = sc_asprintf("%s/%s", path, names[i]);
-    status = file ? add_trace(file, how, findings, err) : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = file ? add_trace(file, how, findings, err) : sc_error_no_memory(err);
     free(file);
   }
   folder_free_names(names, count);
@@ -121,7 +121,7 @@ static enum sc_status add_rank(const char *path, bool first, const struct sc_ana
     return sc_error_set(err, status, "%s", why.message);
   if (!sc_findings_warn(findings, "%s: the synccount of this rank was killed, or still runs%s", path,
                         status == SC_ERR_IO ? ", and there are no traces to read" : ": what is there was read"))
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   return SC_OK;
 }
 
@@ -136,8 +136,7 @@ static enum sc_status add_ranks(const char *path, const struct sc_analysis_optio
   *ranks = status == SC_OK && count > 0;
   for (size_t i = 0; status == SC_OK && i < count; ++i) {
     char *folder = sc_asprintf("%s/%s", path, names[i]);
-    status = folder ? add_rank(folder, first, how, findings, outcome, err)
-                    : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = folder ? add_rank(folder, first, how, findings, outcome, err) : sc_error_no_memory(err);
     first &= !folder || !session_is_there(folder);
     free(folder);
   }

@@ -53,7 +53,7 @@ static enum sc_status write_report(const struct content *content, FILE *file, st
                                             .threads = settings->threads};
   struct sc_out *out = sc_out_file(file);
   if (!out)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   enum sc_status status = sc_report_write(content->findings, settings->format, &options, out, err);
   sc_out_free(out);
   return status;
@@ -82,7 +82,7 @@ static enum sc_status write_file(const struct content *content, const char *path
   FILE *file = NULL;
   enum sc_status status = SC_OK;
   if (!temporary)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   int fd = mkstemp(temporary);
   if (fd < 0) {
     status = cannot_write(path, err);
@@ -128,7 +128,7 @@ enum sc_status output_check_file(const char *path, struct sc_error *err)
                      ? sc_strndup(path, slash == path ? 1 : (size_t)(slash - path))
                      : sc_strdup(".");
   if (!folder)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   enum sc_status status = access(folder, W_OK | X_OK) == 0 ? SC_OK : cannot_write(path, err);
   free(folder);
   return status;

@@ -239,7 +239,7 @@ static enum sc_status judge(const struct passes *passes, enum passes_kind kind, 
   struct sc_buf words = {0};
   enum sc_status status = SC_OK;
   if (!path)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   last_words(&result->lines, false, &words);
   if (result->signal)
     status = sc_error_set(
@@ -287,7 +287,7 @@ enum sc_status passes_run(const struct passes *passes, enum passes_kind kind, st
                               .title = passes->settings->quiet ? NULL : kinds[kind].title,
                               .limit_s = kind == PASS_RULER_BESIDE ? BESIDE_LIMIT_S : 0};
   if (!child.argv || !child.environment)
-    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = sc_error_no_memory(err);
   else
     status = child_run(&child, &result, err);
   if (status == SC_OK) {

@@ -54,7 +54,7 @@ enum sc_status place_find(struct place *out, struct sc_error *err)
 
   const char *probe = getenv("SYNCCOUNT_PROBE");
   if (probe && *probe)
-    status = (place.probe = sc_strdup(probe)) ? SC_OK : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = (place.probe = sc_strdup(probe)) ? SC_OK : sc_error_no_memory(err);
   else
     status = find(exe, probes, &place.probe, err);
   if (status == SC_OK)

@@ -15,8 +15,6 @@
 #include "cli/session.h"
 #include "cli/why.h"
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 /* ---- the program's environment ------------------------------------------------------------------ */
 
 /* text is a new string or NULL, and belongs to the run from here on. */
@@ -94,12 +92,12 @@ enum sc_status program_prepare(struct program *program, struct sc_error *err)
             change_to(program, "SYNCCOUNT_STACKS", settings->stacks) &&
             change_to(program, "SYNCCOUNT_API", settings->api) &&
             change_to(program, "SYNCCOUNT_MAX_TRACE", settings->max_trace);
-  enum sc_status status = ok ? SC_OK : no_memory(err);
+  enum sc_status status = ok ? SC_OK : sc_error_no_memory(err);
   char *python = NULL;
   if (status == SC_OK && settings->torch_modules)
     status = find_python(program, &python, err);
   if (python && status == SC_OK && !name_modules(program, tracer, python))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   free(python);
   free(tracer);
   return status;
@@ -159,7 +157,7 @@ static enum sc_status look_at_traces(const struct folder *folder, struct look *o
     if (path)
       look_at(path, out);
     else
-      status = no_memory(err);
+      status = sc_error_no_memory(err);
     free(path);
   }
   if (status == SC_OK || status == SC_ERR_NOMEM)
@@ -180,7 +178,7 @@ static enum sc_status measure_round_trip(const struct program *program, struct s
   struct sc_error why = {0};
   char *path = folder_file(program->folder, passes_document(PASS_RULER_BESIDE));
   if (!path)
-    return no_memory(err);
+    return sc_error_no_memory(err);
   enum sc_status status = passes_run(&passes, PASS_RULER_BESIDE, &why);
   if (status == SC_OK)
     status = document_read(path, document, &why);
@@ -194,14 +192,14 @@ static enum sc_status measure_round_trip(const struct program *program, struct s
                  : SC_ERR_NOMEM;
   }
   free(path);
-  return status == SC_ERR_NOMEM ? no_memory(err) : status;
+  return status == SC_ERR_NOMEM ? sc_error_no_memory(err) : status;
 }
 
 enum sc_status program_write_session(const struct program *program, struct sc_error *err)
 {
   struct look look = {0};
   struct sc_findings *notes = sc_findings_new();
-  enum sc_status status = notes ? look_at_traces(program->folder, &look, err) : no_memory(err);
+  enum sc_status status = notes ? look_at_traces(program->folder, &look, err) : sc_error_no_memory(err);
   struct document *ruler = NULL;
   struct document_device device;
   struct facts_input input = {

@@ -14,8 +14,6 @@
 
 #define SCHEMA "synccount/session/1"
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 /* ---- writing ----------------------------------------------------------------------------------- */
 
 static json_t *field_json(const struct sc_field *field)
@@ -90,7 +88,7 @@ enum sc_status session_write(const struct folder *folder, const struct session_n
                            warnings, "run", run_json(notes->run));
   char *path = folder_file(folder, SESSION_FILE), *part = folder_file(folder, SESSION_FILE ".part");
   if (!whole || !root || !path || !part)
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   /* A whole file or none: others may read the folder while their ranks still run. */
   else if (json_dump_file(root, part, JSON_INDENT(1)) != 0 || rename(part, path) != 0) {
     status = sc_error_set(err, SC_ERR_SYSTEM, "cannot write %s: %s", path, strerror(errno));
@@ -168,7 +166,7 @@ static enum sc_status read_session_file(const char *path, json_t **out, struct s
   json_error_t why;
   char *file = sc_asprintf("%s/" SESSION_FILE, path);
   if (!file)
-    return no_memory(err);
+    return sc_error_no_memory(err);
   FILE *stream = folder_read_file(file);
   free(file);
   if (!stream)
@@ -195,7 +193,7 @@ static enum sc_status add_document(const char *path, const char *name, struct sc
 {
   struct document *document = NULL;
   char *file = sc_asprintf("%s/%s", path, name);
-  enum sc_status status = file ? document_read(file, &document, err) : no_memory(err);
+  enum sc_status status = file ? document_read(file, &document, err) : sc_error_no_memory(err);
   if (status == SC_OK)
     status = document_add_ruler(document, findings, err);
   if (status == SC_OK)
@@ -240,7 +238,7 @@ static enum sc_status add_trace(const char *path, const char *name, const struct
 {
   struct sc_reader *reader = NULL;
   char *file = sc_asprintf("%s/%s", path, name);
-  enum sc_status status = file ? sc_reader_open(file, &reader, err) : no_memory(err);
+  enum sc_status status = file ? sc_reader_open(file, &reader, err) : sc_error_no_memory(err);
   if (status == SC_OK)
     status = sc_analysis_read(reader, options, into, err);
   sc_reader_close(reader);
@@ -308,15 +306,15 @@ static enum sc_status count_runs(const char *path, const json_t *root, struct sc
   if (findings->run_count == 0)
     return SC_OK;
   struct sc_findings *traced = sc_findings_new();
-  enum sc_status status = traced ? read_traces(path, root, findings, traced, err) : no_memory(err);
+  enum sc_status status = traced ? read_traces(path, root, findings, traced, err) : sc_error_no_memory(err);
   if (status == SC_OK && !take_warnings(traced, findings))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   for (size_t i = 0; status == SC_OK && i < findings->run_count; ++i) {
     sc_runs_expect(&findings->runs[i]);
     count_run(&findings->runs[i], traced, findings);
   }
   if (status == SC_OK && (!sc_runs_floor(findings) || !sc_runs_laws(findings)))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   if (status == SC_OK)
     judge(findings, outcome);
   sc_findings_free(traced);
@@ -397,7 +395,7 @@ static enum sc_status load_run(const char *path, const json_t *root, const struc
         name ? add_trace(path, name, &options, findings, &why) : malformed(path, "'traces' holds no file name", &why);
     /* One process of many, killed while it made its file, must not cost the report of the others. */
     if (name && (status == SC_ERR_FORMAT || status == SC_ERR_IO))
-      status = sc_findings_warn(findings, "%s", why.message) ? SC_OK : no_memory(&why);
+      status = sc_findings_warn(findings, "%s", why.message) ? SC_OK : sc_error_no_memory(&why);
     if (status != SC_OK)
       sc_error_set(err, status, "%s", why.message);
   }
@@ -435,9 +433,9 @@ enum sc_status session_add(const char *path, const struct sc_analysis_options *o
                            struct session_outcome *outcome, struct sc_error *err)
 {
   struct sc_findings *notes = sc_findings_new();
-  enum sc_status status = notes ? load(path, options, notes, findings, outcome, err) : no_memory(err);
+  enum sc_status status = notes ? load(path, options, notes, findings, outcome, err) : sc_error_no_memory(err);
   if (status == SC_OK && !take_warnings(notes, findings))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   sc_findings_free(notes);
   return status;
 }

@@ -362,7 +362,7 @@ enum sc_status settings_load_config(struct settings *settings, const char *confi
     return sc_config_read(name, &settings->config, err);
   char *path = sc_asprintf("%s/%s.yaml", configs_folder, name);
   if (!path)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   enum sc_status status =
       access(path, R_OK) == 0
           ? sc_config_read(path, &settings->config, err)

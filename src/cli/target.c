@@ -15,8 +15,6 @@
 #define ANSWER_MS 30000 /* loading CUPTI from a slow disk takes seconds */
 #define LIBRARY "libsynccount.so"
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 /* ---- files of /proc ---------------------------------------------------------------------------- */
 
 /* All of root/proc/PID/file. False with errno if it cannot be read. */
@@ -229,7 +227,7 @@ static enum sc_status look_at_environment(const char *root, struct target *out, 
   free(dormant);
   free(preload);
   sc_buf_free(&text);
-  return ok ? SC_OK : no_memory(err);
+  return ok ? SC_OK : sc_error_no_memory(err);
 }
 
 enum sc_status target_examine(const char *root, pid_t pid, struct target *out, struct sc_error *err)

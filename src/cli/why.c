@@ -15,8 +15,6 @@
 #define NOTE_MAX 1024
 #define HEADERS_MAX 128
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 /* ---- what the tracer left ---------------------------------------------------------------------- */
 
 static bool add_note(const char *path, struct sc_findings *notes)
@@ -46,7 +44,7 @@ enum sc_status why_add_untraced(const struct folder *folder, struct sc_findings 
   for (size_t i = 0; i < count && status == SC_OK; ++i) {
     char *path = folder_file(folder, names[i]);
     if (!path || !add_note(path, notes))
-      status = no_memory(err);
+      status = sc_error_no_memory(err);
     free(path);
   }
   folder_free_names(names, count);
@@ -166,5 +164,5 @@ enum sc_status why_add_nothing(const struct why_question *question, struct sc_fi
   char *path = look_up(question->program);
   bool ok = explain(question, path, notes);
   free(path);
-  return ok ? SC_OK : no_memory(err);
+  return ok ? SC_OK : sc_error_no_memory(err);
 }

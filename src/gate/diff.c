@@ -122,7 +122,7 @@ enum sc_status sc_diff_make(const struct sc_findings *before, const struct sc_fi
                             : "one side holds no process and no run");
   struct sc_diff *diff = calloc(1, sizeof *diff);
   if (!diff)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   diff->before = before;
   diff->after = after;
   diff->of_runs = runs;
@@ -133,7 +133,7 @@ enum sc_status sc_diff_make(const struct sc_findings *before, const struct sc_fi
   compare_facts(diff);
   if (diff->failed) {
     sc_diff_free(diff);
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   }
   *out = diff;
   return SC_OK;

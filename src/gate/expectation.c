@@ -30,8 +30,6 @@ bool sc_gate_measure_is_time(enum sc_gate_measure measure)
   return measure == SC_GATE_WAIT || measure == SC_GATE_FLOOR;
 }
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 static void free_expectation(struct sc_gate_expectation *e)
 {
   free(e->variant);
@@ -221,7 +219,7 @@ enum sc_status sc_gate_complete(struct sc_gate_expectation *e, struct sc_error *
     return sc_error_set(err, SC_ERR_USAGE, "%s", wrong);
   free(e->text);
   e->text = to_text(e);
-  return e->text ? SC_OK : no_memory(err);
+  return e->text ? SC_OK : sc_error_no_memory(err);
 }
 
 /* ---- from text ------------------------------------------------------------------------------- */
@@ -279,7 +277,7 @@ static enum sc_status take_call(struct parser *p, const char *name, size_t lengt
     return wrong(p, "')' and '.' are missing behind what is selected: range(layer*).syncs_per_occurrence");
   char *value = sc_strndup(start, (size_t)(end - start));
   if (!value)
-    return no_memory(p->err);
+    return sc_error_no_memory(p->err);
   enum sc_status status = SC_OK;
   char **slot = selector_slot(p->e, name, length);
   if (!*value)
@@ -314,7 +312,7 @@ static enum sc_status take_variant(struct parser *p, const char *name, size_t le
   if (p->e->variant)
     return wrong(p, "this is selected twice");
   p->e->variant = sc_strndup(name, length);
-  return p->e->variant ? SC_OK : no_memory(p->err);
+  return p->e->variant ? SC_OK : sc_error_no_memory(p->err);
 }
 
 static enum sc_status take_measure(struct parser *p, const char *name, size_t length)
@@ -379,7 +377,7 @@ static enum sc_status take_number(struct parser *p, double *out)
   size_t length = strcspn(p->at, " \t");
   char *text = sc_strndup(p->at, length);
   if (!text)
-    return no_memory(p->err);
+    return sc_error_no_memory(p->err);
   bool is_time = sc_gate_measure_is_time(p->e->measure);
   enum sc_status status = SC_OK;
   if (strcmp(text, "expected") == 0 && p->e->compare == SC_GATE_EQUALS)
@@ -427,7 +425,7 @@ enum sc_status sc_gate_parse(struct sc_gate *gate, const char *text, struct sc_e
   struct parser p = {.text = text, .at = text, .err = err};
   p.e = sc_gate_add(gate);
   if (!p.e)
-    return no_memory(err);
+    return sc_error_no_memory(err);
   enum sc_status status = take_subject(&p);
   if (status == SC_OK)
     status = take_comparison(&p);

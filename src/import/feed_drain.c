@@ -100,7 +100,7 @@ enum sc_status drains_load(struct drains *d, uint32_t process, struct sc_error *
   d->cut = false;
   for (; status == SC_OK && d->has_next && d->next.process <= process; status = read_next(d, err)) {
     if (d->next.process == process && !add_work(d, &d->next))
-      return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+      return sc_error_no_memory(err);
   }
   if (status != SC_OK)
     return status;
@@ -108,7 +108,7 @@ enum sc_status drains_load(struct drains *d, uint32_t process, struct sc_error *
     accumulate(d->intervals + d->devices[i].first, d->devices[i].count);
   free(d->taken);
   d->taken = sc_calloc_array(d->count + 1, 1);
-  return d->taken ? SC_OK : sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  return d->taken ? SC_OK : sc_error_no_memory(err);
 }
 
 static const struct device *find_device(const struct drains *d, uint32_t number)

@@ -366,8 +366,6 @@ static bool begin_thread(struct replay *r, uint32_t index)
   return r->thread && (!thread->name || sc_analysis_thread_name(r->thread, thread->name, strlen(thread->name)));
 }
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 static bool take_fact(char **out, const char *fact)
 {
   *out = sc_strdup(fact);
@@ -397,13 +395,13 @@ static enum sc_status end_process(struct replay *r, struct sc_error *err)
     char label[64];
     snprintf(label, sizeof label, "process %" PRIu64 ": ", from->pid);
     if (!process || !describe(r, from, process))
-      status = no_memory(err);
+      status = sc_error_no_memory(err);
     else
       status = sc_analysis_finish(r->analysis, label, process, r->findings, err);
     if (status == SC_OK && drains_cut(r->drains) &&
         !sc_findings_warn(r->findings, "%sdrain gaps were not measured: more than %u pieces of device work.", label,
                           DRAIN_WORK_MAX))
-      status = no_memory(err);
+      status = sc_error_no_memory(err);
     ++r->processes;
   }
   sc_analysis_free(r->analysis);
@@ -430,7 +428,7 @@ static enum sc_status begin_process(struct replay *r, uint32_t process, struct s
   memset(r->strings, 0, r->feed->strings.count / 8 + 1);
   r->analysis = sc_analysis_new(r->options);
   if (!r->analysis || !define_apis(r))
-    return no_memory(err);
+    return sc_error_no_memory(err);
   sc_analysis_stacks(r->analysis, &source, r->feed);
   if (r->feed->from)
     sc_analysis_from(r->analysis, from_ns == UINT64_MAX ? from_ns : from_ns - r->base_ns);
@@ -452,14 +450,14 @@ static enum sc_status take_event(struct replay *r, const struct event *event, st
   if (r->thread && event->thread != r->thread_index)
     end_thread(r);
   if (!r->thread && !begin_thread(r, event->thread))
-    return no_memory(err);
+    return sc_error_no_memory(err);
   if (event->start_ns >= r->next_end_ns)
     end_ranges(r, event->start_ns);
   switch ((enum event_kind)event->kind) {
   case EVENT_FRAME: begin_frame(r, &r->frames, event); break;
   case EVENT_OPERATOR: begin_frame(r, &r->operators, event); break;
   case EVENT_RANGE:
-  case EVENT_SPAN: return begin_range(r, event) ? SC_OK : no_memory(err);
+  case EVENT_SPAN: return begin_range(r, event) ? SC_OK : sc_error_no_memory(err);
   case EVENT_CALL: take_call(r, event); break;
   case EVENT_WORK: break;
   }
@@ -505,13 +503,13 @@ enum sc_status feed_replay(struct sc_feed *feed, const char *path, const struct 
   const void *item = NULL;
   struct replay *r = calloc(1, sizeof *r);
   if (!r)
-    return no_memory(err);
+    return sc_error_no_memory(err);
   *r = (struct replay){.feed = feed, .options = options, .findings = findings, .path = path};
   r->base_ns = feed->first_ns <= feed->zero_ns ? feed->first_ns - 1 : feed->zero_ns;
   r->drains = drains_new(feed->works);
   r->strings = sc_calloc_array(feed->strings.count / 8 + 1, 1);
   if (!r->drains || !r->strings) {
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
     goto cleanup;
   }
   do {
@@ -524,7 +522,7 @@ enum sc_status feed_replay(struct sc_feed *feed, const char *path, const struct 
   if (status == SC_OK)
     status = end_process(r, err);
   if (status == SC_OK && ((r->processes == 0 && !add_unmeasured(r)) || !warn_limits(r)))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
 cleanup:
   sc_analysis_free(r->analysis);
   drains_free(r->drains);

@@ -82,7 +82,7 @@ enum sc_status sc_import_recognise(const char *path, enum sc_import_kind *out, s
   size_t n = 0;
   char *bytes = malloc(LOOK);
   if (!bytes)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   enum sc_status status = first_bytes(path, bytes, &n, err);
   if (status == SC_OK) {
     if (n >= sizeof sqlite_magic && memcmp(bytes, sqlite_magic, sizeof sqlite_magic) == 0)
@@ -125,6 +125,6 @@ enum sc_status sc_import_read(const char *path, enum sc_import_kind kind, const 
   enum sc_status status = read_kind(path, kind, options, findings, err);
   if (status == SC_OK && options && options->capture_range &&
       !sc_findings_warn(findings, "%s: --capture-range is for our own traces: all of this one was counted.", path))
-    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = sc_error_no_memory(err);
   return status;
 }

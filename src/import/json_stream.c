@@ -172,7 +172,7 @@ static bool keep_beginning(struct sc_json *j, const unsigned char *start)
     j->cut = malloc(SC_JSON_TEXT_MAX);
   if (!j->cut) {
     j->failed = true;
-    sc_error_set(&j->error, SC_ERR_NOMEM, "out of memory");
+    sc_error_no_memory(&j->error);
     return false;
   }
   memcpy(j->cut, start, SC_JSON_TEXT_MAX);

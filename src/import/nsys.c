@@ -45,8 +45,6 @@ struct nsys {
   uint64_t lost;     /* rows that were left out */
 };
 
-static enum sc_status no_memory(struct sc_error *err) { return sc_error_set(err, SC_ERR_NOMEM, "out of memory"); }
-
 /* Rows whose values make no sense are left out, and that is said. */
 static bool warn_odd(struct nsys *n, const char *table, uint64_t odd)
 {
@@ -119,7 +117,7 @@ static enum sc_status load_enum(struct nsys *n, const char *name, const struct m
   enum sc_status status = nsys_rows_open(&n->db, &table, NULL, &rows, err);
   for (size_t i = 0; status == SC_OK && !rows.statement && i < count; ++i) {
     if (!nsys_map_put(map, meanings[i].number, meanings[i].value))
-      status = no_memory(err);
+      status = sc_error_no_memory(err);
   }
   while (status == SC_OK && (status = nsys_rows_next(&rows, &more, err)) == SC_OK && more) {
     int64_t id;
@@ -130,7 +128,7 @@ static enum sc_status load_enum(struct nsys *n, const char *name, const struct m
     while (i < count && !(meanings[i].part && contains(text, length, meanings[i].part)))
       ++i;
     if (i < count && !nsys_map_put(map, id, meanings[i].value))
-      status = no_memory(err);
+      status = sc_error_no_memory(err);
   }
   nsys_rows_close(&rows);
   return status;
@@ -205,7 +203,7 @@ static enum sc_status text_of(struct nsys *n, int64_t id, bool is_range, uint32_
   if (status != SC_OK)
     return status;
   *out = text ? sc_feed_string(n->feed, text, is_range ? without_numbers(text, length) : length) : 0;
-  return nsys_map_put(&n->texts, id, *out) ? SC_OK : no_memory(err);
+  return nsys_map_put(&n->texts, id, *out) ? SC_OK : sc_error_no_memory(err);
 }
 
 /* ---- call chains -------------------------------------------------------------------------------------------- */
@@ -237,7 +235,7 @@ static enum sc_status copy_text(struct nsys *n, const struct nsys_rows *rows, in
   if (nsys_integer(rows, column, &id))
     status = nsys_string(&n->strings, id, &text, &length, err);
   if (text && !(*out = sc_strndup(text, length)))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   return status;
 }
 
@@ -266,7 +264,7 @@ static enum sc_status read_chains(struct nsys *n, struct sc_error *err)
       continue;
     if (id != chain.id) {
       if (!end_chain(n, &chain))
-        status = no_memory(err);
+        status = sc_error_no_memory(err);
       chain = (struct chain){.id = id};
     }
     if (status == SC_OK)
@@ -274,7 +272,7 @@ static enum sc_status read_chains(struct nsys *n, struct sc_error *err)
     n->has_chains = true;
   }
   if (status == SC_OK && !end_chain(n, &chain))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   nsys_rows_close(&rows);
   return status;
 }
@@ -306,7 +304,7 @@ static enum sc_status name_of(struct nsys *n, int64_t id, const struct name **ou
     return status;
   struct name *name = sc_array_push(&n->names, &n->name_count, &n->name_cap, sizeof *name);
   if (!name || !nsys_map_put(&n->name_index, id, (uint32_t)n->name_count - 1))
-    return no_memory(err);
+    return sc_error_no_memory(err);
   name->op = text ? sc_call_op(text) : SC_OP_COUNT; /* COUNT: it has no name */
   name->api = text ? sc_feed_api(n->feed, text) : 0;
   *out = name;
@@ -347,7 +345,7 @@ static enum sc_status take_call(struct nsys *n, const struct nsys_rows *rows, ui
     return SC_OK;
   if (!thread_of(n, thread, &call.thread) || (!nsys_map_get(&n->with_calls, thread >> PID_BITS, &ignored) &&
                                               !nsys_map_put(&n->with_calls, thread >> PID_BITS, 1)))
-    return no_memory(err);
+    return sc_error_no_memory(err);
   call.api = name->api;
   call.start_ns = biased(start);
   call.end_ns = biased(end);
@@ -372,7 +370,7 @@ static enum sc_status read_calls(struct nsys *n, const struct nsys_table *table,
   while (status == SC_OK && !sc_feed_failed(n->feed) && (status = nsys_rows_next(&rows, &more, err)) == SC_OK && more)
     status = take_call(n, &rows, &odd, err);
   nsys_rows_close(&rows);
-  return status == SC_OK && !warn_odd(n, table->name, odd) ? no_memory(err) : status;
+  return status == SC_OK && !warn_odd(n, table->name, odd) ? sc_error_no_memory(err) : status;
 }
 
 /* ---- device work ------------------------------------------------------------------------------------------------ */
@@ -489,7 +487,7 @@ static enum sc_status take_work(struct nsys *n, const struct work_table *from, c
   if (!nsys_integer(rows, WORK_END, &end))
     end = start;
   if (!place_work(n, rows, &work.process, &known))
-    return no_memory(err);
+    return sc_error_no_memory(err);
   if (!known) {
     ++n->unplaced;
     return SC_OK;
@@ -517,7 +515,7 @@ static enum sc_status read_work(struct nsys *n, const struct work_table *from, s
   while (status == SC_OK && !sc_feed_failed(n->feed) && (status = nsys_rows_next(&rows, &more, err)) == SC_OK && more)
     status = take_work(n, from, &rows, &odd, err);
   nsys_rows_close(&rows);
-  return status == SC_OK && !warn_odd(n, from->table.name, odd) ? no_memory(err) : status;
+  return status == SC_OK && !warn_odd(n, from->table.name, odd) ? sc_error_no_memory(err) : status;
 }
 
 /* ---- NVTX ----------------------------------------------------------------------------------------------------------
@@ -556,7 +554,7 @@ static enum sc_status domain_of(struct nsys *n, int64_t thread, int64_t domain, 
   /* It was made before recording began: it has a number, and no name. */
   int length = snprintf(name, sizeof name, "domain %" PRId64, domain);
   *out = sc_feed_string(n->feed, name, (size_t)length);
-  return nsys_map_put(&n->domains, domain_key(thread, domain), *out) ? SC_OK : no_memory(err);
+  return nsys_map_put(&n->domains, domain_key(thread, domain), *out) ? SC_OK : sc_error_no_memory(err);
 }
 
 static enum sc_status take_nvtx(struct nsys *n, const struct nsys_rows *rows, bool domains, uint64_t *odd,
@@ -576,12 +574,13 @@ static enum sc_status take_nvtx(struct nsys *n, const struct nsys_rows *rows, bo
   if (status != SC_OK)
     return status;
   if (domains)
-    return range.name && !nsys_map_put(&n->domains, domain_key(thread, domain), range.name) ? no_memory(err) : SC_OK;
+    return range.name && !nsys_map_put(&n->domains, domain_key(thread, domain), range.name) ? sc_error_no_memory(err)
+                                                                                            : SC_OK;
   status = domain_of(n, thread, domain, &range.domain, err);
   if (status != SC_OK)
     return status;
   if (!thread_of(n, thread, &range.thread))
-    return no_memory(err);
+    return sc_error_no_memory(err);
   if (range.name == 0)
     range.name = sc_feed_string(n->feed, "(no name)", strlen("(no name)"));
   range.start_ns = biased(start);
@@ -601,7 +600,7 @@ static enum sc_status read_nvtx(struct nsys *n, bool domains, struct sc_error *e
   while (status == SC_OK && !sc_feed_failed(n->feed) && (status = nsys_rows_next(&rows, &more, err)) == SC_OK && more)
     status = take_nvtx(n, &rows, domains, &odd, err);
   nsys_rows_close(&rows);
-  return status == SC_OK && !warn_odd(n, nvtx.name, odd) ? no_memory(err) : status;
+  return status == SC_OK && !warn_odd(n, nvtx.name, odd) ? sc_error_no_memory(err) : status;
 }
 
 /* ---- names of threads, processes and the machine
@@ -671,7 +670,7 @@ static enum sc_status read_command(struct nsys *n, struct sc_error *err)
   }
   nsys_rows_close(&rows);
   if (status == SC_OK && command.failed)
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   if (status == SC_OK && command.len && n->with_calls.count == 1) {
     int64_t only;
     memcpy(&only, sc_intern_get(&n->with_calls.keys, 1)->bytes, sizeof only);
@@ -698,7 +697,7 @@ static enum sc_status read_text(struct nsys *n, const struct nsys_table *table, 
       continue;
     *out = sc_strndup(value, length);
     if (!*out)
-      status = no_memory(err);
+      status = sc_error_no_memory(err);
   }
   nsys_rows_close(&rows);
   return status;
@@ -748,7 +747,7 @@ static enum sc_status describe(struct nsys *n, struct sc_error *err)
     sc_feed_fact(n->feed, n->processes.values[i], SC_FEED_HOST, host, strlen(host));
   if (status == SC_OK &&
       (!set_once(n->findings, "device", "name", gpu) || !set_once(n->findings, "host", "driver", driver)))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   free(gpu);
   free(host);
   free(driver);
@@ -858,7 +857,7 @@ enum sc_status sc_import_nsys(const char *path, const struct sc_analysis_options
 {
   struct nsys n = {.findings = findings, .feed = sc_feed_new()};
   const size_t before = findings->process_count;
-  enum sc_status status = n.feed ? nsys_open(path, &n.db, err) : no_memory(err);
+  enum sc_status status = n.feed ? nsys_open(path, &n.db, err) : sc_error_no_memory(err);
   if (n.feed)
     sc_feed_options(n.feed, options);
   if (status == SC_OK)
@@ -868,7 +867,7 @@ enum sc_status sc_import_nsys(const char *path, const struct sc_analysis_options
   if (status == SC_OK)
     tell_losses(&n, before);
   if (status == SC_OK && !warn_missing(&n))
-    status = no_memory(err);
+    status = sc_error_no_memory(err);
   nsys_strings_close(&n.strings);
   nsys_close(&n.db);
   sc_feed_free(n.feed);

@@ -72,7 +72,7 @@ static enum sc_status look_for_changes(const char *path, struct sc_error *err)
     FILE *file = name && stat(name, &info) == 0 && S_ISREG(info.st_mode) ? fopen(name, "re") : NULL;
     int first = file ? getc(file) : 0;
     if (!name)
-      status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+      status = sc_error_no_memory(err);
     else if (first > 0)
       status = sc_error_set(err, SC_ERR_FORMAT,
                             "'%s' has changes that are not in the file itself but in '%s': end the program that writes "
@@ -95,11 +95,11 @@ enum sc_status nsys_open(const char *path, struct nsys_db *db, struct sc_error *
     return status;
   char *uri = uri_of(path);
   if (!uri)
-    return sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    return sc_error_no_memory(err);
   int code = sqlite3_open_v2(uri, &db->sqlite, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
   free(uri);
   if (!db->sqlite)
-    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = sc_error_no_memory(err);
   else
     status = code == SQLITE_OK ? configure(db, err) : nsys_fail(db, NULL, err);
   if (status != SC_OK)
@@ -185,7 +185,7 @@ enum sc_status nsys_rows_open(const struct nsys_db *db, const struct nsys_table 
   }
   sc_buf_printf(&sql, " FROM \"%s\" %s", table->name, order ? order : "");
   if (status == SC_OK && sql.failed)
-    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = sc_error_no_memory(err);
   if (status == SC_OK)
     status = prepare(db, table->name, sql.data, &rows->statement, err);
   sc_buf_free(&sql);
