@@ -12,6 +12,8 @@
 #define PARTS_MAX (1u << 22)
 #define COMPACT_AT 8192u /* entries of a log */
 
+#define STEPS_NAME 1 /* in place of the hash of a name */
+
 enum { WARM_BY_STEP = 1, WARM_BY_TIME = 2, WARM_BY_ORDINAL = 4, WARM_BY_MARK = 8 };
 
 struct raw_place {
@@ -307,12 +309,14 @@ struct tally_mark sc_tally_open(const struct sc_analysis_thread *t)
   return (struct tally_mark){.entry = t->log_count, .uncertain = uncertain_so_far(t)};
 }
 
-/* Whatever the path: steps may have numbers in their names. */
+/* Whatever the path; and steps are one series whatever their names, for those may have numbers in them. */
 static struct ordinal *ordinal_of(struct tally_maker *m, const struct sc_node *node, const struct sc_analysis_thread *t)
 {
   if (!make_room(m, &m->by_ordinal, ordinal_hash))
     return NULL;
-  const uint64_t name = sc_hash_text(sc_hash_text(SC_HASH_SEED, node->domain), node->name);
+  const uint64_t name = node->level == SC_LEVEL_STEP
+                            ? STEPS_NAME
+                            : sc_hash_text(sc_hash_text(SC_HASH_SEED, node->domain), node->name);
   size_t mask = m->by_ordinal.size - 1, at = mix(name, (uintptr_t)t) & mask;
   for (uint32_t slot; (slot = m->by_ordinal.slots[at]) != 0; at = (at + 1) & mask) {
     if (m->ordinals[slot - 1].name == name && m->ordinals[slot - 1].thread == t)

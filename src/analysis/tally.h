@@ -24,7 +24,8 @@ struct sc_part {
 
 struct sc_profile {     /* occurrences of one range on one thread that were alike: of the same parts */
   size_t range, thread; /* both SC_NOWHERE: a step that marks delimit, of all threads; first: which */
-  size_t series;        /* ranges of this name on this thread, whatever their path, have this number */
+  size_t series;        /* ranges of this name on this thread, whatever their path, have this number; steps
+                           whatever their name */
   uint64_t first;       /* which occurrence of the series was the first of them; from 0 */
   uint64_t times;
   uint64_t uncertain; /* of each: calls that could not be judged */

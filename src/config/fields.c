@@ -47,8 +47,8 @@ static const char *what_it_is(const struct node *node)
   if (node->kind == NODE_MAPPING)
     return "a section";
   if (node->kind == NODE_SEQUENCE)
-    return "a list";
-  return is_null(node) ? "nothing" : node->quoted ? "quoted text" : node->text;
+    return node->first ? "a list" : "an empty list";
+  return is_null(node) ? "nothing" : !node->quoted ? node->text : *node->text ? "quoted text" : "an empty text";
 }
 
 static enum sc_status wrong_type(const struct target *target, const struct node *node, const char *key,
@@ -166,7 +166,7 @@ static enum sc_status read_list(const struct target *target, const struct field 
 static enum sc_status read_texts(const struct target *target, const struct field *field, const struct node *node)
 {
   if (node->kind != NODE_SEQUENCE || node->count == 0)
-    return wrong_type(target, node, field->key, "a list of texts, like [python, test.py]");
+    return wrong_type(target, node, field->key, "a list of texts, like [one, two]");
   char **list = sc_calloc_array(node->count, sizeof *list);
   if (!list)
     return out_of_memory(target);
@@ -264,8 +264,9 @@ enum sc_status fields_read(const struct target *target, const struct field *fiel
     while (child && strcmp(child->key->text, field->key) != 0)
       child = child->next;
     if (field->required && !child)
-      return node_error(node->key ? node->key : node, target->name, target->err, "section '%s' lacks '%s': add it",
-                        section, field->key);
+      return section ? node_error(node->key ? node->key : node, target->name, target->err,
+                                  "section '%s' lacks '%s': add it", section, field->key)
+                     : node_error(node, target->name, target->err, "the file lacks '%s': add it", field->key);
   }
   return SC_OK;
 }

@@ -230,9 +230,11 @@ static enum sc_status load_document(struct loader *loader, struct node **out)
   }
   if (status == SC_OK && !root)
     status = sc_error_set(loader->err, SC_ERR_CONFIG,
-                          "%s:1:1: the file is empty: it needs a 'model' or a 'run' section", loader->name);
+                          "%s:1:1: the file is empty: a configuration has a 'model' or a 'run' section, a gate has "
+                          "'version' and 'expect'",
+                          loader->name);
   if (status == SC_OK && root->kind != NODE_MAPPING)
-    status = node_error(root, loader->name, loader->err, "sections were expected here ('model:', 'run:')");
+    status = node_error(root, loader->name, loader->err, "sections were expected here ('model:' or 'run:', of a gate 'version:' and 'expect:')");
   if (status != SC_OK) {
     node_free(root);
     return status;
@@ -244,6 +246,10 @@ static enum sc_status load_document(struct loader *loader, struct node **out)
 enum sc_status node_parse(const char *text, size_t size, const char *name, struct node **out, struct sc_error *err)
 {
   struct loader loader = {.name = name, .err = err};
+  if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* libyaml takes it for a column of the first line */
+    text += 3;
+    size -= 3;
+  }
   if (!yaml_parser_initialize(&loader.parser))
     return sc_error_set(err, SC_ERR_NOMEM, "%s: out of memory", name);
   yaml_parser_set_encoding(&loader.parser, YAML_UTF8_ENCODING);

@@ -16,6 +16,17 @@ static void assert_refused(const char *text, const char *where, const char *what
     fail_msg("wanted '%s ... %s', got '%s'", where, what, err.message);
 }
 
+static void a_byte_order_mark_is_passed_over(void **state)
+{
+  static const char text[] = "\xef\xbb\xbfversion: 1\nexpect:\n  - expect: syncs <= 1\n";
+  struct sc_config_gate *gate = NULL;
+  struct sc_error err = {0};
+  (void)state;
+  if (sc_config_read_gate_memory(text, sizeof text - 1, "g.yaml", &gate, &err) != SC_OK)
+    fail_msg("%s", err.message);
+  sc_config_gate_free(gate);
+}
+
 static void a_whole_gate_is_read_into_every_field(void **state)
 {
   static const char text[] =
@@ -101,8 +112,10 @@ static void unknown_keys_are_refused_with_their_place(void **state)
 static void what_is_missing_or_twice_is_refused(void **state)
 {
   (void)state;
-  assert_refused("expect:\n  - measure: syncs\n    at_most: 1\n", "g.yaml:1:1: ", "lacks 'version'");
-  assert_refused("version: 1\n", "g.yaml:1:1: ", "lacks 'expect'");
+  assert_refused("expect:\n  - measure: syncs\n    at_most: 1\n", "g.yaml:1:1: ", "the file lacks 'version'");
+  assert_refused("version: 1\n", "g.yaml:1:1: ", "the file lacks 'expect'");
+  assert_refused("version: 1\nexpect: []\n", "g.yaml:2:9: ", "not an empty list");
+  assert_refused("", "g.yaml:1:1: ", "a gate has 'version' and 'expect'");
   assert_refused("version: 2\nexpect: []\n", "g.yaml:1:10: ", "from 1 to 1");
   assert_refused("version: 1\nexpect: []\n", "g.yaml:2:9: ", "a list of sections");
   assert_refused("version: 1\nexpect: syncs\n", "g.yaml:2:9: ", "a list of sections");
@@ -127,6 +140,7 @@ static void what_is_missing_or_twice_is_refused(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_byte_order_mark_is_passed_over),
       cmocka_unit_test(a_whole_gate_is_read_into_every_field),
       cmocka_unit_test(unknown_keys_are_refused_with_their_place),
       cmocka_unit_test(what_is_missing_or_twice_is_refused),

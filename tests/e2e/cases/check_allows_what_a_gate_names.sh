@@ -28,3 +28,21 @@ expect 1 env LD_LIBRARY_PATH="$simcuda" "$synccount" check gate.yaml --warmup 0 
 sed 's/count: 1/first_only: true/; s/equals: 1/at_most: 1/' gate.yaml >first.yaml
 expect 1 env LD_LIBRARY_PATH="$simcuda" "$synccount" check first.yaml --format json -o first.json
 json first.json '.expectations[0] | [.compared, .failed]' '[8,6]'
+
+# Steps are one series, though each has its number in its name: one of them is the first, and the others are not.
+cat >steps.yaml <<END
+version: 1
+source:
+  command: ['$programs/stepping', '5']
+  ranges: ['step:*=step']
+expect:
+  - measure: syncs_per_step
+    at_most: 0
+allow:
+  - range: step:*
+    first_only: true
+    reason: it warms up
+END
+expect 1 env LD_LIBRARY_PATH="$simcuda" "$synccount" check steps.yaml --format json -o steps.json
+json steps.json '.expectations[0] | [.compared, .failed, .found.low, .found.high]' '[5,4,0,4]'
+json steps.json '.allowed[0].syncs' '10'
