@@ -56,13 +56,25 @@ static bool starts_as_ours(const char *path)
   return ours;
 }
 
+/* A report has no single occurrences that could be left out. */
+static enum sc_status add_report(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
+                                 struct sc_error *err)
+{
+  enum sc_status status = sc_report_read_json(path, findings, err);
+  if (status == SC_OK && how && (how->warmup || how->from) &&
+      !sc_findings_warn(findings, "%s: a report is as it was written: --warmup and --from leave nothing out of it.",
+                        path))
+    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+  return status;
+}
+
 /* Other tools' traces are told by their content. */
 static enum sc_status add_file(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
                                struct sc_error *err)
 {
   enum sc_import_kind kind;
   if (sc_report_is_json(path))
-    return sc_report_read_json(path, findings, err);
+    return add_report(path, how, findings, err);
   enum sc_status status = sc_import_recognise(path, &kind, err);
   if (status != SC_OK)
     return status;

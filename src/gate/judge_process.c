@@ -281,18 +281,17 @@ static struct value value_of(const struct scope *s, double sum, uint64_t uncerta
   return value;
 }
 
+/* what: the range's path; NULL: it is of all the process. */
 static void why_unsure(struct scope *s, const struct value *value, const char *what)
 {
-  char *process = what ? NULL : process_name(s->p);
-  if (process)
-    what = process;
-  else if (!what)
-    what = "the process";
+  char *process = process_name(s->p);
+  const char *name = process ? process : "the process";
   if (has_losses(s->p))
-    judge_unsure(s->j, "%s: %" PRIu64 " records and %" PRIu64 " chunks of process %" PRIu64 " were lost", what,
-                 s->p->lost_records, s->p->lost_chunks, s->p->pid);
+    judge_unsure(s->j, "%s%s%s: %" PRIu64 " records and %" PRIu64 " chunks were lost", what ? what : "",
+                 what ? " in " : "", name, s->p->lost_records, s->p->lost_chunks);
   else if (value->uncertain)
-    judge_unsure(s->j, "%s: calls could not be judged (memory of unknown kind)", what);
+    judge_unsure(s->j, "%s%s%s: calls could not be judged (memory of unknown kind)", what ? what : "",
+                 what ? " in " : "", name);
   free(process);
 }
 

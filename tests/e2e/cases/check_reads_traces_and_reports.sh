@@ -13,6 +13,9 @@ expect 1 "$synccount" check --ranges 'step:*=step' --warmup 1 --expect 'syncs_pe
 expect 3 "$synccount" check --expect 'range(layer*).class(copy).syncs_per_occurrence == 0' report.json
 has out "give the trace"
 expect 0 "$synccount" check --expect 'range(layer*).class(copy).syncs_per_occurrence == 0' kept
+# A report is as it was written, and that is said.
+"$synccount" check --warmup 1 --expect 'syncs <= 99' report.json >out
+has out "--warmup and --from leave nothing out of it"
 expect 0 "$synccount" check "$source/reports/h200.json" --expect 'masked.syncs_per_layer == expected' --expect 'sorted.floor <= 200us'
 lacks out SIMULATED
 expect 1 "$synccount" check "$source/reports/h200.json" --expect 'syncs_per_layer <= 20'
