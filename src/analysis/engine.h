@@ -171,7 +171,6 @@ struct sc_analysis {
 
 /* scope.c. The open ranges change only through these; every one gives what was counted so far to the ranges it belongs
  * to. */
-void sc_scope_settle(struct sc_analysis_thread *thread);
 /* Counts that belong to the call that is being followed, whose ranges are open no longer. */
 void sc_scope_late(struct sc_analysis_thread *thread, const struct sc_counts *late);
 void sc_scope_range(struct sc_analysis *analysis, struct sc_analysis_thread *thread,

@@ -28,7 +28,6 @@ void sc_spread_free(struct sc_spread *spread);
 typedef const char *sc_text_of(const void *context, uint32_t id, size_t *length);
 
 enum sc_level { SC_LEVEL_NONE, SC_LEVEL_RUN, SC_LEVEL_STEP, SC_LEVEL_LAYER, SC_LEVEL_EXPERT, SC_LEVEL_OP, SC_LEVEL_ALLOW };
-const char *sc_level_name(enum sc_level level); /* NULL for SC_LEVEL_NONE */
 
 struct sc_node { /* one range path of the process, whatever the thread */
   struct sc_node *parent, *first_child, *last_child, *next;

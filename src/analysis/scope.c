@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Before the open ranges of a thread change: gives what was counted to the ranges that were open. */
-void sc_scope_settle(struct sc_analysis_thread *t)
+static void settle(struct sc_analysis_thread *t)
 {
   /* Remember where the sync was, should another call still join it. */
   if (t->counter.follow != SC_FOLLOW_NONE && t->counter.where_count == 0) {
@@ -109,7 +109,7 @@ void sc_scope_first_window(const struct sc_analysis *a, struct sc_analysis_threa
 /* Ranges that are open where counting begins occur there. */
 void sc_scope_cross(struct sc_analysis *a, struct sc_analysis_thread *t, uint64_t now_ns)
 {
-  sc_scope_settle(t);
+  settle(t);
   set_window(a, t, now_ns);
   t->counter.follow = SC_FOLLOW_NONE; /* nothing is concluded across the boundary */
   t->counter.where_count = 0;
@@ -143,7 +143,7 @@ static void note_start(struct sc_analysis *a, const struct sc_node *node, uint64
 static void push_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint32_t domain, uint32_t name,
                        uint64_t now_ns)
 {
-  sc_scope_settle(t);
+  settle(t);
   if (t->depth == STACK_MAX) {
     ++t->beyond;
     ++a->tree.too_deep;
@@ -183,7 +183,7 @@ static struct sc_node *enclosing(const struct sc_analysis_thread *t, size_t inde
 
 void sc_scope_rebase(struct sc_analysis_thread *t, struct sc_node *base)
 {
-  sc_scope_settle(t);
+  settle(t);
   t->base = base;
   if (t->depth == 0)
     t->node = base;
@@ -192,7 +192,7 @@ void sc_scope_rebase(struct sc_analysis_thread *t, struct sc_node *base)
 /* Push/pop stacks are one per domain: the range that is popped need not be the innermost one of all. */
 static void pop_range(struct sc_analysis *a, struct sc_analysis_thread *t, uint32_t domain, uint64_t now_ns)
 {
-  sc_scope_settle(t);
+  settle(t);
   if (t->beyond) {
     --t->beyond;
     return;
@@ -240,7 +240,7 @@ static struct span *span_of(struct sc_analysis_thread *t, const struct sc_node *
 
 static void close_span(struct sc_analysis *a, struct sc_analysis_thread *t, size_t index, uint64_t now_ns)
 {
-  sc_scope_settle(t);
+  settle(t);
   struct span closed = t->spans[index];
   if (closed.counted) {
     close_occurrence(a, t, closed.node, &closed.mark, syncs_so_far(t) - closed.syncs, now_ns);
@@ -278,7 +278,7 @@ static uint64_t take_early_end(struct sc_analysis *a, uint64_t handle)
 
 static void start_span(struct sc_analysis *a, struct sc_analysis_thread *t, const struct sc_record_range *record)
 {
-  sc_scope_settle(t);
+  settle(t);
   if (t->span_count == SPANS_MAX) {
     ++a->dropped_spans;
     return;
@@ -363,7 +363,7 @@ static void leave_open(struct sc_analysis *a, struct sc_analysis_thread *t, stru
 
 void sc_scope_finish(struct sc_analysis *a, struct sc_analysis_thread *t)
 {
-  sc_scope_settle(t);
+  settle(t);
   if (t->base->parent && (t->total.api_calls || t->total.submissions)) { /* "backward": one for each thread */
     ++t->base->occurrences;
     ++t->base->unfinished;

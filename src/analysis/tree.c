@@ -12,7 +12,7 @@
 
 enum { SLOT_IDS_PUSH, SLOT_IDS_SPANNING, SLOT_TEXT_PUSH, SLOT_TEXT_SPANNING };
 
-const char *sc_level_name(enum sc_level level)
+static const char *level_name(enum sc_level level) /* NULL for SC_LEVEL_NONE */
 {
   static const char *const names[] = {NULL, "run", "step", "layer", "expert", "op", "allow"};
   return names[level];
@@ -123,7 +123,7 @@ static bool is_below(const struct sc_node *parent, enum sc_level level)
 static enum sc_level level_named(const char *name)
 {
   for (int level = SC_LEVEL_RUN; level <= SC_LEVEL_OP; ++level) {
-    if (strcmp(sc_level_name((enum sc_level)level), name) == 0)
+    if (strcmp(level_name((enum sc_level)level), name) == 0)
       return (enum sc_level)level;
   }
   return SC_LEVEL_NONE;
@@ -321,7 +321,7 @@ static bool emit(const struct sc_tree *tree, const struct sc_node *node, const c
       sc_array_push(&process->ranges, &process->range_count, &process->range_cap, sizeof *range);
   if (!range)
     return false;
-  const char *level = sc_level_name(node->level);
+  const char *level = level_name(node->level);
   range->path = *prefix ? sc_asprintf("%s/%s", prefix, node->name) : sc_strdup(node->name);
   range->name = sc_strdup(node->name);
   range->domain = sc_strdup(node->domain);

@@ -13,7 +13,8 @@
 #include "cli/output.h"
 #include "trace/trace.h"
 
-enum sc_status bench_choose_device(struct bench *bench, struct sc_error *err)
+/* Chooses the device and tells when that is the simulated one for want of another. */
+static enum sc_status choose_device(struct bench *bench, struct sc_error *err)
 {
   enum sc_status status = device_choose(&bench->settings, &bench->device, err);
   if (status == SC_OK && bench->device.chosen_for_want && bench->no_silent_simulation)
@@ -32,7 +33,7 @@ enum sc_status bench_plan(struct bench *bench, struct plan *plan, struct sc_erro
   if (status == SC_OK)
     status = settings_plan(&bench->settings, false, plan, err);
   if (status == SC_OK)
-    status = bench_choose_device(bench, err);
+    status = choose_device(bench, err);
   if (status == SC_OK)
     status = settings_plan(&bench->settings, bench->device.simulated, plan, err);
   if (status == SC_OK && bench->device.has_memory)

@@ -27,10 +27,8 @@ int bench_command(const struct cli_command *command, int argc, char **argv,
 
 /* The device and the grid that will be run on it, from the options and the configuration. */
 enum sc_status bench_plan(struct bench *bench, struct plan *plan, struct sc_error *err) SC_NODISCARD;
-/* Chooses the device and tells when that is the simulated one for want of another. */
 /* From here to the end, signals wait until the folder is tidied up. */
 enum sc_status bench_open_folder(struct bench *bench, struct sc_error *err) SC_NODISCARD;
-enum sc_status bench_choose_device(struct bench *bench, struct sc_error *err) SC_NODISCARD;
 
 /* Adds host, device and conditions to notes and writes the session file. kind: the pass whose document names the
  * device. */

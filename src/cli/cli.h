@@ -99,7 +99,5 @@ void cli_say(const char *format, ...) SC_PRINTF(1, 2);
 int cli_fail(const struct sc_error *err);
 /* A usage error: prints the message and names the help command; returns CLI_USAGE. command may be NULL. */
 int cli_usage(const struct cli_command *command, const char *format, ...) SC_PRINTF(2, 3);
-/* Flushes and closes stdout; a failed write turns a success into CLI_UNMEASURED with a message. */
-int cli_close_stdout(int status);
 
 #endif

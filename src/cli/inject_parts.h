@@ -32,7 +32,6 @@ struct inject_maps {
 };
 enum sc_status inject_maps_read(pid_t pid, struct inject_maps *out, struct sc_error *err) SC_NODISCARD;
 void inject_maps_free(struct inject_maps *maps);
-const struct inject_map *inject_map_at(const struct inject_maps *maps, uint64_t address); /* NULL: nothing there */
 
 /* What can be refused without touching it: gone, stopped, traced, another user's, no CUDA in it, no loader, other
  * architecture, and a library that it cannot see. *libc and *libdl point into maps; *libdl may be NULL. */

@@ -116,15 +116,6 @@ void inject_maps_free(struct inject_maps *maps)
   *maps = (struct inject_maps){0};
 }
 
-const struct inject_map *inject_map_at(const struct inject_maps *maps, uint64_t address)
-{
-  for (size_t i = 0; i < maps->count; ++i) {
-    if (address >= maps->at[i].start && address < maps->at[i].end)
-      return &maps->at[i];
-  }
-  return NULL;
-}
-
 static const char *base_name(const char *path)
 {
   const char *slash = strrchr(path, '/');

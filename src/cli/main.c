@@ -19,7 +19,8 @@ const struct cli_command *cli_command_find(const char *name)
   return NULL;
 }
 
-int cli_close_stdout(int status)
+/* Flushes and closes stdout; a failed write turns a success into CLI_UNMEASURED with a message. */
+static int close_stdout(int status)
 {
   bool failed = fflush(stdout) != 0 || ferror(stdout);
   int reason = errno;
@@ -44,5 +45,5 @@ int main(int argc, char **argv)
     --argc;
     ++argv;
   }
-  return cli_close_stdout(command->run(argc, argv));
+  return close_stdout(command->run(argc, argv));
 }

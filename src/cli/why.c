@@ -116,7 +116,9 @@ static const char *privilege_obstacle(const char *path, const struct stat *info)
   return NULL;
 }
 
-char *why_not_preloaded(const char *path, bool *script)
+/* What prevents that a library is preloaded into this file, as a sentence that begins with its name; a new string, or
+ * NULL if nothing is known to. *script is set if it is a script. */
+static char *not_preloaded(const char *path, bool *script)
 {
   struct stat info;
   char start[2] = "";
@@ -139,7 +141,7 @@ char *why_not_preloaded(const char *path, bool *script)
 static bool explain(const struct why_question *question, const char *path, struct sc_findings *notes)
 {
   bool script = false;
-  char *obstacle = path ? why_not_preloaded(path, &script) : NULL;
+  char *obstacle = path ? not_preloaded(path, &script) : NULL;
   bool ok = true;
   if (obstacle)
     ok = sc_findings_warn(notes, "%s.", obstacle);

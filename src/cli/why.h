@@ -19,8 +19,4 @@ struct why_question {
 enum sc_status why_add_nothing(const struct why_question *question, struct sc_findings *notes,
                                struct sc_error *err) SC_NODISCARD;
 
-/* What prevents that a library is preloaded into this file, as a sentence that begins with its name; a new string, or
- * NULL if nothing is known to. *script is set if it is a script. */
-char *why_not_preloaded(const char *path, bool *script) SC_NODISCARD;
-
 #endif

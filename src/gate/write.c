@@ -44,7 +44,8 @@ void gate_put_number(struct sc_buf *buf, enum sc_gate_measure measure, double va
     sc_buf_printf(buf, "%.4g", value);
 }
 
-void gate_put_span(struct sc_buf *buf, enum sc_gate_measure measure, double low, double high)
+/* "1 to 5" */
+static void put_span(struct sc_buf *buf, enum sc_gate_measure measure, double low, double high)
 {
   gate_put_number(buf, measure, low);
   if (high != low) {
@@ -60,7 +61,7 @@ void gate_put_found(struct sc_buf *buf, const struct sc_gate_result *r)
     sc_buf_puts(buf, "nothing was compared");
   } else {
     sc_buf_puts(buf, "found ");
-    gate_put_span(buf, m, r->low, r->high);
+    put_span(buf, m, r->low, r->high);
     sc_buf_printf(buf, " in %" PRIu64 " %s", r->compared,
                   r->of_runs         ? (r->compared == 1 ? "run" : "runs")
                   : r->compared == 1 ? words[m].one
@@ -109,7 +110,7 @@ void gate_put_failure(struct sc_buf *buf, enum sc_gate_measure m, const struct s
 {
   gate_put_name(buf, failure->what);
   sc_buf_puts(buf, ": ");
-  gate_put_span(buf, m, failure->low, failure->high);
+  put_span(buf, m, failure->low, failure->high);
   if (failure->times == 1)
     sc_buf_printf(buf, " in one %s", words[m].one);
   else if (failure->times && failure->low == failure->high)

@@ -12,7 +12,8 @@
 
 #define ROW_MAX (16 << 20) /* bytes of one row */
 
-enum sc_status nsys_fail(const struct nsys_db *db, const char *table, struct sc_error *err)
+/* What SQLite says went wrong with this file. */
+static enum sc_status db_error(const struct nsys_db *db, const char *table, struct sc_error *err)
 {
   int code = sqlite3_errcode(db->sqlite) & 0xff;
   if (code == SQLITE_NOMEM)
@@ -56,7 +57,7 @@ static enum sc_status configure(struct nsys_db *db, struct sc_error *err)
   if (sqlite3_exec(db->sqlite,
                    "PRAGMA cell_size_check=1; PRAGMA cache_size=-16384; SELECT 1 FROM sqlite_schema LIMIT 1", NULL,
                    NULL, NULL) != SQLITE_OK)
-    return nsys_fail(db, NULL, err);
+    return db_error(db, NULL, err);
   return SC_OK;
 }
 
@@ -101,7 +102,7 @@ enum sc_status nsys_open(const char *path, struct nsys_db *db, struct sc_error *
   if (!db->sqlite)
     status = sc_error_no_memory(err);
   else
-    status = code == SQLITE_OK ? configure(db, err) : nsys_fail(db, NULL, err);
+    status = code == SQLITE_OK ? configure(db, err) : db_error(db, NULL, err);
   if (status != SC_OK)
     nsys_close(db);
   return status;
@@ -118,7 +119,7 @@ void nsys_close(struct nsys_db *db)
 static enum sc_status prepare(const struct nsys_db *db, const char *table, const char *sql, sqlite3_stmt **out,
                               struct sc_error *err)
 {
-  return sqlite3_prepare_v2(db->sqlite, sql, -1, out, NULL) == SQLITE_OK ? SC_OK : nsys_fail(db, table, err);
+  return sqlite3_prepare_v2(db->sqlite, sql, -1, out, NULL) == SQLITE_OK ? SC_OK : db_error(db, table, err);
 }
 
 /* A table that was made by CREATE TABLE, and nothing that only looks like one. */
@@ -135,7 +136,7 @@ static enum sc_status is_table(const struct nsys_db *db, const char *name, bool 
   int code = sqlite3_step(statement);
   *out = code == SQLITE_ROW;
   if (code != SQLITE_ROW && code != SQLITE_DONE)
-    status = nsys_fail(db, name, err);
+    status = db_error(db, name, err);
   sqlite3_finalize(statement);
   return status;
 }
@@ -159,7 +160,7 @@ static enum sc_status find_columns(const struct nsys_db *db, const struct nsys_t
     }
   }
   if (code != SQLITE_DONE)
-    status = nsys_fail(db, table->name, err);
+    status = db_error(db, table->name, err);
   sqlite3_finalize(statement);
   return status;
 }
@@ -205,7 +206,7 @@ enum sc_status nsys_rows_next(struct nsys_rows *rows, bool *more, struct sc_erro
     return SC_OK;
   int code = sqlite3_step(rows->statement);
   *more = code == SQLITE_ROW;
-  return code == SQLITE_ROW || code == SQLITE_DONE ? SC_OK : nsys_fail(rows->db, rows->table->name, err);
+  return code == SQLITE_ROW || code == SQLITE_DONE ? SC_OK : db_error(rows->db, rows->table->name, err);
 }
 
 static const char *text_of(sqlite3_stmt *statement, int column, size_t *length)
@@ -236,7 +237,7 @@ static enum sc_status has_index(const struct nsys_db *db, bool *out, struct sc_e
   const char *detail = code == SQLITE_ROW ? (const char *)sqlite3_column_text(plan, 3) : NULL;
   *out = detail && strncmp(detail, "SEARCH", 6) == 0;
   if (code != SQLITE_ROW && code != SQLITE_DONE)
-    status = nsys_fail(db, "StringIds", err);
+    status = db_error(db, "StringIds", err);
   sqlite3_finalize(plan);
   return status;
 }
@@ -246,7 +247,7 @@ static enum sc_status copy_strings(const struct nsys_db *db, struct sc_error *er
 {
   static const char sql[] = "CREATE TEMP TABLE indexed_strings AS SELECT id, value FROM main.StringIds;"
                             "CREATE INDEX temp.indexed_strings_id ON indexed_strings (id)";
-  return sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK ? SC_OK : nsys_fail(db, "StringIds", err);
+  return sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK ? SC_OK : db_error(db, "StringIds", err);
 }
 
 enum sc_status nsys_strings_open(const struct nsys_db *db, struct nsys_strings *strings, struct sc_error *err)
@@ -285,7 +286,7 @@ enum sc_status nsys_string(struct nsys_strings *strings, int64_t id, const char 
   int code = sqlite3_step(strings->statement);
   if (code == SQLITE_ROW)
     *text = text_of(strings->statement, 0, length);
-  return code == SQLITE_ROW || code == SQLITE_DONE ? SC_OK : nsys_fail(strings->db, "StringIds", err);
+  return code == SQLITE_ROW || code == SQLITE_DONE ? SC_OK : db_error(strings->db, "StringIds", err);
 }
 
 /* ---- maps -------------------------------------------------------------------------------------------------- */

@@ -15,8 +15,6 @@ struct nsys_db {
 /* Read-only and as if nobody else wrote: no lock, no journal, nothing is left beside the file. */
 enum sc_status nsys_open(const char *path, struct nsys_db *db, struct sc_error *err) SC_NODISCARD;
 void nsys_close(struct nsys_db *db);
-/* What SQLite says went wrong with this file. */
-enum sc_status nsys_fail(const struct nsys_db *db, const char *table, struct sc_error *err);
 
 /* ---- rows -------------------------------------------------------------------------------------- */
 #define NSYS_COLUMNS_MAX 16
