@@ -6,7 +6,8 @@
 
 MAKE_PAGES writes its pages into FOLDER; PAGE.html are further ones. Each page is opened 400 and 1600 px wide, light and
 dark. It fails when a page overflows its width, writes to the console, asks for anything beyond itself, has text
-that is too faint for its background, an SVG without a text alternative, or an id twice. Exit status 77: no Chromium.
+that is too faint for its background, an SVG without a text alternative, or an id twice. Exit status 77: no Chromium, or one that does not
+run here.
 """
 import html
 import json
@@ -80,7 +81,10 @@ def chromium(*arguments):
         command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
                    "--no-first-run", "--disable-extensions", "--disable-component-update", "--disable-background-networking",
                    f"--user-data-dir={profile}", "--enable-logging=stderr", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        try:
+            return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        except subprocess.TimeoutExpired as late:
+            return subprocess.CompletedProcess(command, 124, "", f"no answer in 120 s: {late.stderr!r}")
 
 
 def framed(page, probe):
@@ -148,6 +152,10 @@ def main():
         sys.exit(__doc__)
     if not CHROMIUM:
         print("SKIP: no Chromium here (Debian: apt-get install chromium)")
+        sys.exit(77)
+    first = chromium("--dump-dom", "data:text/html,<title>here</title>")
+    if "<title>here</title>" not in first.stdout:
+        print(f"SKIP: {CHROMIUM} does not run here: {first.stderr.strip()[-300:]}")
         sys.exit(77)
     folder = pathlib.Path(arguments[1]).resolve()
     folder.mkdir(parents=True, exist_ok=True)
