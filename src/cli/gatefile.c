@@ -174,7 +174,9 @@ enum sc_status gatefile_settings(struct sc_config_gate *file, const char *path, 
   if (!s->analysis.from)
     s->analysis.from = file->from;
   s->analysis.capture_range |= file->capture_range;
-  s->no_follow |= file->has_follow && !file->follow;
+  s->torch_modules |= file->torch_modules;
+  if (!s->follow)
+    s->no_follow |= file->has_follow && !file->follow;
   if (s->device == DEVICE_AUTO)
     status = option(s, CLI_DEVICE, "device", file->device, path, err);
   if (status == SC_OK && !s->stacks)

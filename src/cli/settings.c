@@ -340,8 +340,11 @@ bool settings_option(void *context, enum cli_option_id id, const char *argument,
   case CLI_CAPTURE_RANGE: return capture_range(s, argument, err);
   case CLI_THREADS: s->threads = true; return true;
   case CLI_STACKS: return stacks(argument, &s->stacks, err);
-  case CLI_FOLLOW: s->no_follow = false; return true;
-  case CLI_NO_FOLLOW: s->no_follow = true; return true;
+  case CLI_FOLLOW:
+  case CLI_NO_FOLLOW:
+    s->follow = id == CLI_FOLLOW;
+    s->no_follow = !s->follow;
+    return true;
   case CLI_NO_RULER: s->no_ruler = true; return true;
   case CLI_MAX_TRACE: return max_trace(argument, &s->max_trace, err);
   case CLI_API: return api(argument, &s->api, err);

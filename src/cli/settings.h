@@ -42,7 +42,8 @@ struct settings {
   bool threads;
   bool to_stderr; /* the report, when no file is named: stdout is the program's */
   const char *stacks, *api, *max_trace; /* for the tracer, checked */
-  bool no_follow, no_ruler, keep_going, torch_modules;
+  bool follow, no_follow; /* follow: it was asked for, and a gate does not change it */
+  bool no_ruler, keep_going, torch_modules;
 };
 
 void settings_init(struct settings *settings);

@@ -106,7 +106,7 @@ struct sc_config_gate {
   bool has_warmup;
   uint64_t warmup;
   char *from, *stacks, *api;
-  bool capture_range, follow, has_follow;
+  bool capture_range, torch_modules, follow, has_follow;
   uint64_t version;
   struct sc_config_expectation *expect;
   size_t expect_count;

@@ -70,6 +70,7 @@ static const struct field source_fields[] = {
     {.key = "capture_range", .kind = FIELD_BOOL, .offset = GATE(capture_range), .extra = NO_EXTRA},
     TEXT_OF(GATE, "stacks", stacks),
     TEXT_OF(GATE, "api", api),
+    {.key = "torch_modules", .kind = FIELD_BOOL, .offset = GATE(torch_modules), .extra = NO_EXTRA},
     {.key = "follow", .kind = FIELD_BOOL, .offset = GATE(follow), .extra = GATE(has_follow)},
     {.key = NULL},
 };

@@ -36,7 +36,7 @@ static void a_whole_gate_is_read_into_every_field(void **state)
       "    variants: [sorted]\n    layers: 3\n    forwards: 2\n    seed: 0\n    dtype: fp32\n"
       "    routing: uniform\n"
       "  warmup: 3\n  from: start\n  ranges: ['step:*=step', 'l*=layer']\n  capture_range: true\n"
-      "  stacks: none\n  api: driver\n  follow: false\n"
+      "  stacks: none\n  api: driver\n  torch_modules: true\n  follow: false\n"
       "expect:\n  - expect: sorted.syncs_per_layer == 1\n    reason: r\n"
       "  - range: layer*\n    level: layer\n    site: m.py:*\n    thread: main\n    rank: '0'\n"
       "    process: python*\n    class: copy\n    measure: syncs_per_occurrence\n    between: [1, 3]\n"
@@ -70,6 +70,7 @@ static void a_whole_gate_is_read_into_every_field(void **state)
   assert_int_equal(gate->ranges_count, 2);
   assert_string_equal(gate->ranges[1], "l*=layer");
   assert_true(gate->capture_range);
+  assert_true(gate->torch_modules);
   assert_string_equal(gate->stacks, "none");
   assert_string_equal(gate->api, "driver");
   assert_false(gate->follow);
@@ -77,7 +78,7 @@ static void a_whole_gate_is_read_into_every_field(void **state)
   assert_string_equal(gate->expect[0].expect, "sorted.syncs_per_layer == 1");
   assert_string_equal(gate->expect[0].reason, "r");
   const struct sc_config_expectation *e = &gate->expect[1];
-  assert_int_equal(e->line, 28);
+  assert_int_equal(e->line, 29);
   assert_string_equal(e->range, "layer*");
   assert_string_equal(e->level, "layer");
   assert_string_equal(e->site, "m.py:*");

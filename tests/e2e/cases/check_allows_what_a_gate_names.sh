@@ -46,3 +46,17 @@ END
 expect 1 env LD_LIBRARY_PATH="$simcuda" "$synccount" check steps.yaml --format json -o steps.json
 json steps.json '.expectations[0] | [.compared, .failed, .found.low, .found.high]' '[5,4,0,4]'
 json steps.json '.allowed[0].syncs' '10'
+
+# What a gate says of its program, the command line can say otherwise.
+cat >child.yaml <<END
+version: 1
+source:
+  command: [sh, -c, 'test -n "\$SYNCCOUNT_TORCH_MODULES" && { "$programs/stepping" 2; true; }']
+  follow: false
+  torch_modules: true
+expect:
+  - expect: syncs >= 1
+END
+expect 3 env LD_LIBRARY_PATH="$simcuda" "$synccount" check child.yaml
+has err "no process was traced"
+expect 0 env LD_LIBRARY_PATH="$simcuda" "$synccount" check --follow child.yaml
