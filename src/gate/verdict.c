@@ -106,16 +106,19 @@ static void conclude(struct judging *j, const struct sc_gate_facts *facts)
 
 static void judge_one(struct judging *j, const struct sc_gate_facts *facts)
 {
-  const bool runs = j->findings->run_count > 0;
-  if (facts && facts->trouble && !runs && j->findings->process_count == 0)
+  const bool runs = j->findings->run_count > 0, processes = j->findings->process_count > 0;
+  if (facts && facts->trouble && !runs && !processes)
     judge_unsure(j, "nothing was measured");
-  else if (runs && needs_processes(j->e))
+  else if (runs && processes && !needs_processes(j->e) && !needs_runs(j->e))
+    judge_unsure(j, "the instrumented layers and a program were given together, and this could be asked of either: "
+                    "say sorted.syncs or process(*).syncs, or give one of them");
+  else if (runs && !processes && needs_processes(j->e))
     judge_unsure(j, "this is asked of a program, and what was measured are the instrumented layers: name a program or "
                     "a trace");
   else if (!runs && needs_runs(j->e))
     judge_unsure(j, "this is asked of the instrumented layers, and what was measured is a program: leave the program "
                     "out");
-  else if ((j->result->of_runs = runs))
+  else if ((j->result->of_runs = runs && !needs_processes(j->e)))
     judge_runs(j);
   else
     judge_processes(j);

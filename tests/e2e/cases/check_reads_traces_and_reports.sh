@@ -13,6 +13,11 @@ expect 1 "$synccount" check --ranges 'step:*=step' --warmup 1 --expect 'syncs_pe
 expect 3 "$synccount" check --expect 'range(layer*).class(copy).syncs_per_occurrence == 0' report.json
 has out "give the trace"
 expect 0 "$synccount" check --expect 'range(layer*).class(copy).syncs_per_occurrence == 0' kept
+# Layers and a program together: what could be asked of either is of neither, and nothing is passed over.
+expect 3 "$synccount" check --max-syncs 999 report.json "$source/reports/h200.json"
+has out "could be asked of either"
+expect 1 "$synccount" check --expect 'process(*).syncs <= 1' --expect 'sorted.syncs_per_layer == 1' report.json "$source/reports/h200.json"
+has out "passed        sorted.syncs_per_layer == 1"
 # A report is as it was written, and that is said.
 "$synccount" check --warmup 1 --expect 'syncs <= 99' report.json >out
 has out "--warmup and --from leave nothing out of it"
