@@ -334,7 +334,10 @@ def _enter(module):
             entry.asked = stack[-1] if stack else None
     if entry.around is not None and stack and stack[-1] is entry.around:
         return None
-    _push(_ranges, entry.address or entry.prepare())
+    try:
+        _push(_ranges, entry.address or entry.prepare())
+    except Exception:  # too deep a recursion: ctypes gives it another name, and the program is about to meet it itself
+        return None
     stack.append(entry)
     return stack
 

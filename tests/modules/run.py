@@ -123,6 +123,24 @@ def case_an_exception_closes_what_it_leaves():
     )
 
 
+def case_too_deep_a_recursion_is_the_programs_to_meet():
+    result = run("""
+        class Endless(nn.Module):
+            def forward(self, x=None): return self(x)
+        class Deep(nn.Module):
+            def forward(self, x=None): return self(x - 1) if x else 0
+        sys.setrecursionlimit(300)
+        for limit in range(300, 312):  # wherever in our own calls it strikes
+            sys.setrecursionlimit(limit)
+            try: Endless()()
+            except RecursionError: pass
+            else: raise SystemExit("it was swallowed")
+        Deep()(2)
+        """)
+    check("ranges that stay open", result.ranges.count("(") - result.ranges.count(")"), 0)
+    check("the last", result.ranges.endswith("Deep(Deep(Deep()))"), True)
+
+
 def case_a_generator_is_closed_when_it_is_returned():
     result = run("""
         class Yields(nn.Module):
