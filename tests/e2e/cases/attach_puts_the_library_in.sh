@@ -38,9 +38,10 @@ for round in 1 2 3; do
 
   # all is quiet but for what it is told to do; the library is there already
   tell hold held
+  rm err # what an earlier one said there must not be taken for this one's word
   "$synccount" attach --inject --format json -o exact.json $program 2>err &
   attached=$!
-  wait_until grep -q 'counting in process' err
+  wait_until grep -qs 'counting in process' err
   lacks err "loads a library"
   tell "work 37" "worked 37"
   kill -TERM $attached
@@ -48,9 +49,10 @@ for round in 1 2 3; do
   json exact.json '.processes[0].syncs.total' 37
 
   # formats that need every sync by itself have them
+  rm err
   "$synccount" attach --inject --format csv-syncs -o syncs.csv $program 2>err &
   attached=$!
-  wait_until grep -q 'counting in process' err
+  wait_until grep -qs 'counting in process' err
   tell "work 5" "worked 5"
   kill -TERM $attached
   wait $attached || fail "the third attach: exit status $?"
