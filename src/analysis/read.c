@@ -381,9 +381,22 @@ static void add_beyond(const struct sc_reader *reader, bool within, struct sc_pr
 
 /* ---- the whole ---------------------------------------------------------------------------------- */
 
-/* A trace without one watched call defined is what the tracer leaves when it could not subscribe; the notes say why. */
+static bool counted_beyond(const struct sc_reader *reader)
+{
+  const struct sc_trace_beyond *beyond = sc_reader_beyond(reader);
+  for (size_t i = 0; beyond && i < SC_BEYOND_COUNTS; ++i) {
+    if (beyond->all[i])
+      return true;
+  }
+  return false;
+}
+
+/* A trace without one watched call defined is what the tracer leaves when it could not subscribe; the notes say why.
+ * Where there was no room for names either, it has counts all the same. */
 static bool names_no_call(const struct sc_reader *reader)
 {
+  if (counted_beyond(reader))
+    return false;
   for (uint32_t id = 1; id <= 0xffff; ++id) {
     if (sc_reader_api(reader, id))
       return false;

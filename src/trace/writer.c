@@ -709,6 +709,8 @@ enum sc_status sc_writer_open(const struct sc_writer_options *options, struct sc
   writer->fd = -1;
   writer->slot_size = page > SC_TRACE_SLOT ? (uint32_t)page : SC_TRACE_SLOT;
   writer->max_bytes = options->max_bytes;
+  if (options->counts_beyond && writer->max_bytes && writer->max_bytes < writer->slot_size)
+    writer->max_bytes = writer->slot_size; /* counts need the first slot, however little room records may have */
   writer->live = &writer->forgotten;
   writer->beyond = &writer->forgotten_beyond;
   pthread_mutex_init(&writer->lock, NULL);

@@ -44,3 +44,11 @@ for size in 24K 150K 300K; do
   expect 0 "$synccount" report --format json "alone-$size"
   json out '.processes[0].syncs.total' 2240
 done
+
+# No room for a single record, and be it less than the counts need.
+for size in 1 4K; do
+  expect 0 under --max-trace $size --format json -o small.json -- "$programs/mixture" 4 150
+  json small.json '.processes[0] | [.measured, .syncs.total, .syncs.without_detail, (.threads | length)]' '[true,4880,4880,0]'
+done
+expect 0 sh -c 'ulimit -f 8 && exec "$@"' - env LD_LIBRARY_PATH="$simcuda" "$synccount" run --no-ruler -q -o /dev/null -- \
+  "$programs/mixture" 4 150
