@@ -7,11 +7,15 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/session.h"
 #include "trace/format.h"
+
+#define CLAIM ".synccount-session" /* there while a session is being made */
+#define ROOM 65536                 /* bytes it holds for what is written once traces have filled the disk */
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
@@ -71,6 +75,35 @@ FILE *folder_read_file(const char *path)
   return file;
 }
 
+/* A wish: without it a session is made all the same, unless the disk fills up. Above a file size limit there would be a
+ * signal. */
+static void reserve_room(int fd)
+{
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= ROOM)
+    (void)posix_fallocate(fd, 0, ROOM);
+}
+
+void folder_use_room(const struct folder *folder)
+{
+  char *mark = folder->claimed ? folder_file(folder, CLAIM) : NULL;
+  if (mark && truncate(mark, 0) != 0)
+    unlink(mark);
+  free(mark);
+}
+
+static void claim_temporary(struct folder *folder)
+{
+  char *mark = folder_file(folder, CLAIM);
+  int fd = mark ? open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+  free(mark);
+  if (fd < 0)
+    return;
+  reserve_room(fd);
+  close(fd);
+  folder->claimed = true;
+}
+
 static enum sc_status open_temporary(struct folder *out, struct sc_error *err)
 {
   const char *parent = getenv("TMPDIR");
@@ -85,12 +118,12 @@ static enum sc_status open_temporary(struct folder *out, struct sc_error *err)
     return SC_ERR_SYSTEM;
   }
   *out = (struct folder){.path = path, .temporary = true};
+  claim_temporary(out);
   return SC_OK;
 }
 
 /* ---- a folder that is kept ------------------------------------------------------------------------ */
 
-#define CLAIM ".synccount-session" /* there while a session is being made */
 
 static bool is_session_part(const char *name)
 {
@@ -170,6 +203,7 @@ static enum sc_status claim(struct folder *folder, struct sc_error *err)
   int reason = errno;
   free(mark);
   if (fd >= 0) {
+    reserve_room(fd);
     close(fd);
     folder->claimed = true;
     return SC_OK;

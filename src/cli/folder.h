@@ -27,6 +27,8 @@ enum sc_status folder_open_rank(const char *keep, const struct job *job, struct 
                                 struct sc_error *err) SC_NODISCARD;
 /* The folders of a job's ranks in a folder, sorted by name, as folder_names: *count is 0 if it is no such folder. */
 enum sc_status folder_ranks(const char *path, char ***out, size_t *count, struct sc_error *err) SC_NODISCARD;
+/* Gives free what was held back when the folder was opened, for what is to be written on a disk that is full by now. */
+void folder_use_room(const struct folder *folder);
 /* Removes a temporary folder with all that is in it; keeps any other. */
 void folder_close(struct folder *folder);
 char *folder_file(const struct folder *folder, const char *name) SC_NODISCARD; /* a new string, NULL: out of memory */

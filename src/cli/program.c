@@ -205,9 +205,11 @@ enum sc_status program_write_session(const struct program *program, struct sc_er
   struct facts_input input = {
       .sysroot = place_sysroot(), .simulated = look.simulated, .sim_round_trip_us = NAN, .cupti = look.cupti};
   const struct why_question question = {
-      .program = program->argv[0], .no_follow = program->settings->no_follow, .traced = look.traces > 0};
+      .program = program->argv[0], .folder = program->folder->path, .no_follow = program->settings->no_follow,
+      .traced = look.traces > 0};
   const struct session_notes session = {
       .facts = notes, .simulated = look.simulated, .run = &program->settings->analysis};
+  folder_use_room(program->folder);
   if (status == SC_OK && program->ruler && look.measured && !look.simulated)
     status = measure_round_trip(program, notes, &ruler, err);
   if (ruler) {

@@ -152,9 +152,10 @@ static bool explain(const struct why_question *question, const char *path, struc
     ok = sc_findings_warn(
         notes,
         "No process of %s%s used CUDA where the tracer could see it. If one should have: does it reach "
-        "the GPU (nvidia-smi), and does something on the way clear LD_PRELOAD and "
-        "CUDA_INJECTION64_PATH (env -i, sudo, ssh, a container)?",
-        question->program, script ? ", a script," : "");
+        "the GPU (nvidia-smi), does something on the way clear LD_PRELOAD and "
+        "CUDA_INJECTION64_PATH (env -i, sudo, ssh, a container), and can it make its trace in %s (another "
+        "user, chroot, a full disk, a limit on files)?",
+        question->program, script ? ", a script," : "", question->folder);
   free(obstacle);
   return ok;
 }

@@ -12,6 +12,7 @@ enum sc_status why_add_untraced(const struct folder *folder, struct sc_findings 
 
 struct why_question {
   const char *program; /* as it was to be run: looked up in PATH */
+  const char *folder;  /* where its traces were to be */
   bool no_follow;
   bool traced; /* there are traces, though nothing was counted in them: they say why themselves */
 };

@@ -12,6 +12,9 @@ says "a script" -- ./script
 expect 3 env CUDA_INJECTION64_PATH=/opt/other/tool.so LD_LIBRARY_PATH="$simcuda" "$synccount" run --format json -o report.json -- \
   "$programs/stepping" 2
 json report.json '[.warnings[] | select(contains("was not traced, because CUDA_INJECTION64_PATH=/opt/other/tool.so"))] | length' 1
+# no trace can be made: its folder cannot be written by then
+expect 3 under --format json -o report.json -- sh -c 'SYNCCOUNT_OUTPUT=/nonexistent exec "$1" 2' - "$programs/stepping"
+json report.json '[.warnings[] | select(contains("can it make its trace in"))] | length' 1
 # and sits in CUPTI's one slot
 expect 3 env SIMCUDA_SUBSCRIBER="Nosy Profiler" LD_LIBRARY_PATH="$simcuda" "$synccount" run --format json -o report.json -- \
   "$programs/stepping" 2
