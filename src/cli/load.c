@@ -24,11 +24,18 @@ static enum sc_status add_trace(const char *path, const struct sc_analysis_optio
   return status;
 }
 
+/* One process of many, killed while it made its file, must not cost the report of the others: it is a loss. */
+static enum sc_status pass_over(const struct sc_error *why, struct sc_findings *findings, struct sc_error *err)
+{
+  ++findings->lost_chunks;
+  return sc_findings_warn(findings, "%s", why->message) ? SC_OK : sc_error_no_memory(err);
+}
+
 static enum sc_status add_folder(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
                                  struct sc_error *err)
 {
   char **names;
-  size_t count;
+  size_t count, read = 0;
   enum sc_status status = folder_names(path, "*" SC_TRACE_SUFFIX, &names, &count, err);
   if (status != SC_OK)
     return status;
@@ -39,7 +46,16 @@ static enum sc_status add_folder(const char *path, const struct sc_analysis_opti
                           path);
   for (size_t i = 0; status == SC_OK && i < count; ++i) {
     char *file = sc_asprintf("%s/%s", path, names[i]);
-    status = file ? add_trace(file, how, findings, err) : sc_error_no_memory(err);
+    struct sc_error why = {0};
+    status = file ? add_trace(file, how, findings, &why) : sc_error_no_memory(&why);
+    if (status == SC_OK)
+      ++read;
+    else if (status == SC_ERR_FORMAT || status == SC_ERR_IO)
+      status = pass_over(&why, findings, err);
+    else
+      sc_error_set(err, status, "%s", why.message);
+    if (status == SC_OK && !read && i + 1 == count) /* nothing is left to report */
+      status = sc_error_set(err, why.status, "%s", why.message);
     free(file);
   }
   folder_free_names(names, count);

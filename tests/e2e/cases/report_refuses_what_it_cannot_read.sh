@@ -8,6 +8,19 @@ mkdir empty
 expect 2 "$synccount" report empty
 has err "holds no trace"
 
+# One trace of many that cannot be read costs only itself, and is a loss; if none can, there is no report.
+mkdir many
+expect 0 env LD_LIBRARY_PATH="$simcuda" LD_PRELOAD="$build/lib/libsynccount.so" SYNCCOUNT_OUTPUT=many "$programs/stepping" 2
+: >many/a.sctrace
+ln -s nowhere many/z.sctrace
+expect 0 "$synccount" report --format json many
+json out '[.processes[].syncs.total]' '[16]'
+json out '.losses.chunks' 2
+json out '[.warnings[] | select(contains("a.sctrace") or contains("z.sctrace"))] | length' 2
+rm many/synccount-*.sctrace
+expect 2 "$synccount" report many
+has err "z.sctrace"
+
 expect 0 "$synccount" $small --experts 4 --keep-traces kept
 damaged() { # EDIT MESSAGE: a jq filter over one document, and what is said
   rm -rf bad && cp -r kept bad
