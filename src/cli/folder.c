@@ -15,7 +15,8 @@
 #include "trace/format.h"
 
 #define CLAIM ".synccount-session" /* there while a session is being made */
-#define ROOM 65536                 /* bytes it holds for what is written once traces have filled the disk */
+#define ROOM 65536                 /* bytes it holds for what is written once the disk is full */
+#define ROOM_LEAST 4096
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
@@ -75,13 +76,15 @@ FILE *folder_read_file(const char *path)
   return file;
 }
 
-/* A wish: without it a session is made all the same, unless the disk fills up. Above a file size limit there would be a
- * signal. */
+/* As much as there is: without it a session is made all the same, unless the disk fills up. Above a file size limit there
+ * would be a signal. */
 static void reserve_room(int fd)
 {
   struct rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= ROOM)
-    (void)posix_fallocate(fd, 0, ROOM);
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < ROOM)
+    return;
+  for (off_t size = ROOM; size >= ROOM_LEAST && posix_fallocate(fd, 0, size) != 0; size /= 2)
+    continue;
 }
 
 void folder_use_room(const struct folder *folder)
