@@ -252,6 +252,9 @@ bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **ou
  * threads overlap: only one thread's is a share of wall time. */
 const struct sc_thread_findings *sc_process_longest_wait(const struct sc_process *process, size_t *waiting);
 
+/* Its times are no times of a GPU. Of findings that are simulated as a whole every process is, unless they say which. */
+bool sc_process_is_simulated(const struct sc_findings *findings, const struct sc_process *process);
+
 /* True if no call is missing in the process's counts; ranges, sites and threads may lack some all the same. */
 bool sc_process_is_whole(const struct sc_process *process);
 

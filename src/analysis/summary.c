@@ -148,6 +148,14 @@ void sc_ranks_free(struct sc_ranks *ranks)
   *ranks = (struct sc_ranks){0};
 }
 
+bool sc_process_is_simulated(const struct sc_findings *f, const struct sc_process *p)
+{
+  bool says_which = false;
+  for (size_t i = 0; i < f->process_count && !p->simulated; ++i)
+    says_which |= f->processes[i].simulated;
+  return p->simulated || (f->simulated && !says_which);
+}
+
 bool sc_process_is_whole(const struct sc_process *p)
 {
   return p->counts_whole || (p->lost_records == 0 && p->lost_chunks == 0);

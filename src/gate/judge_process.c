@@ -711,7 +711,7 @@ static void judge_process(struct judging *j, const struct sc_process *p)
   }
   if (is_idle(p) || !has_selected_thread(&s))
     return;
-  if (sc_gate_measure_is_time(j->e->measure) && (p->simulated || j->findings->simulated)) {
+  if (sc_gate_measure_is_time(j->e->measure) && sc_process_is_simulated(j->findings, p)) {
     judge_unsure(j, "the simulated device has no times: a wait cannot be measured on it");
     return;
   }

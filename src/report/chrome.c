@@ -267,7 +267,7 @@ static enum sc_status find_base(const struct sc_findings *f, uint64_t *base_ns, 
 static enum sc_status write_process(struct chrome *c, const struct sc_findings *f, size_t index, struct sc_error *err)
 {
   const struct sc_process *p = &f->processes[index];
-  struct lane lane = {p, unique_pid(f, index), unique_tids(p), p->simulated || f->simulated};
+  struct lane lane = {p, unique_pid(f, index), unique_tids(p), sc_process_is_simulated(f, p)};
   struct sc_event event;
   uint64_t flows = 0;
   bool ok = lane.tids && put_names(c, &lane);

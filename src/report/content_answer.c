@@ -137,7 +137,7 @@ static void answer_process(struct sc_doc *doc, const struct sc_findings *f, cons
     sc_put_name(&line, p->command, 60);
     sc_buf_puts(&line, ")");
   }
-  if (p->counts.syncs && !p->simulated && !f->simulated) {
+  if (p->counts.syncs && !sc_process_is_simulated(f, p)) {
     size_t waiting;
 
     (void)sc_process_longest_wait(p, &waiting);

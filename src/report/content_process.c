@@ -645,7 +645,7 @@ void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f, const
 {
   for (size_t i = 0; i < f->process_count; i++) {
     const struct sc_process *p = &f->processes[i];
-    bool simulated = p->simulated || f->simulated;
+    bool simulated = sc_process_is_simulated(f, p);
 
     process_heading(doc, p);
     if (p->unmeasured)

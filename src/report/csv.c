@@ -85,9 +85,10 @@ enum sc_status sc_report_write_csv(const struct sc_findings *f, const struct sc_
                                    "wait_p50_us,wait_total_us,range,file,line,function\n");
   for (size_t i = 0; i < f->process_count && status == SC_OK; i++) {
     const struct sc_process *p = &f->processes[i];
+    const bool simulated = sc_process_is_simulated(f, p);
 
     for (size_t k = 0; k < p->site_count && status == SC_OK; k++) {
-      put_site(&line, p, &p->sites[k], p->simulated || f->simulated);
+      put_site(&line, p, &p->sites[k], simulated);
       status = end_line(&line, out, err);
     }
   }
@@ -130,6 +131,7 @@ enum sc_status sc_report_write_csv_syncs(const struct sc_findings *f, const stru
                                    "pattern,file,line,function\n");
   for (size_t i = 0; i < f->process_count && status == SC_OK; i++) {
     const struct sc_process *p = &f->processes[i];
+    const bool simulated = sc_process_is_simulated(f, p);
     struct sc_event event;
 
     if (!sc_process_events_rewind(p))
@@ -137,7 +139,7 @@ enum sc_status sc_report_write_csv_syncs(const struct sc_findings *f, const stru
     while (status == SC_OK && sc_process_events_next(p, &event)) {
       if (event.kind != SC_EVENT_SYNC)
         continue;
-      put_event(&line, p, &event, p->simulated || f->simulated);
+      put_event(&line, p, &event, simulated);
       status = end_line(&line, out, err);
     }
     if (status == SC_OK && sc_process_events_failed(p))

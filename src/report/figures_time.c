@@ -288,7 +288,7 @@ enum sc_status sc_figure_timeline(struct sc_buf *html, const struct sc_findings 
   struct timeline t = {.p = p};
   enum sc_status status = SC_OK;
 
-  if (p->simulated || findings->simulated || sc_process_events_count(p) == 0)
+  if (sc_process_is_simulated(findings, p) || sc_process_events_count(p) == 0)
     return SC_OK; /* times of a simulated device are none */
   choose_lanes(&t);
   if (t.lane_count == 0)

@@ -409,7 +409,7 @@ enum sc_status sc_report_write_json(const struct sc_findings *f, const struct sc
   sc_json_put(root, "runs", runs, &ok);
   sc_json_put(root, "laws", laws_value(f, &ok), &ok);
   for (size_t i = 0; i < f->process_count; i++)
-    sc_json_push(processes, sc_json_process(f, &f->processes[i], f->simulated || f->processes[i].simulated, &ok), &ok);
+    sc_json_push(processes, sc_json_process(f, &f->processes[i], sc_process_is_simulated(f, &f->processes[i]), &ok), &ok);
   sc_json_put(root, "processes", processes, &ok);
   put_losses(root, f, &ok);
   sc_json_put(root, "ranks", ranks_value(f, &ok), &ok);

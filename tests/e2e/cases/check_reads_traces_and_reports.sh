@@ -48,3 +48,11 @@ expect 2 "$synccount" check --max-syncs 1 bad.json
 has err "bad.json: runs[0].variant is not a text"
 expect 2 "$synccount" check --max-syncs 1 kept -- true
 has err "a program and traces"
+
+# Beside a simulated program another one keeps its times, and is not said to be simulated.
+expect 0 "$synccount" report --format csv kept "$nsys"
+[ "$(cut -d, -f1,4 out | sort -u | grep -c '^modal,false$')" -eq 1 ] || fail "the other trace is said to be simulated"
+! grep -q '^modal,.*,true,' out || fail "the other trace is said to be simulated"
+expect 0 "$synccount" report --format json kept "$nsys"
+json out '[.processes[] | .simulated]' '[true,false,false]'
+json out '.processes[1].syncs.wait_us > 0' true
