@@ -104,8 +104,8 @@ struct sc_analysis_thread {
   bool outside;         /* all windows: `fresh` will be thrown away */
 
   struct sc_counter counter; /* its counts are `fresh` */
-  struct sc_node
-      *where[WHERE_MAX]; /* [counter.where_count]: the ranges of the call that is followed, once they are no longer the open ones */
+  struct sc_node *where[WHERE_MAX]; /* [counter.where_count]: the ranges of the call that is followed, once they are no
+                                       longer the open ones */
 
   struct tally_entry *log; /* syncs since the outermost open range was opened, if the analysis has a tally */
   size_t log_count, log_cap, log_compact;
@@ -198,11 +198,12 @@ void sc_marks_free(struct sc_analysis *analysis);
 /* sites.c */
 void sc_sites_sync(struct sc_analysis_thread *thread, enum sc_class cls, const struct sc_record_call *call,
                    const struct sc_sync_facts *facts);
-void sc_sites_join(struct sc_analysis_thread *thread, const struct sc_record_call *call); /* a call that is part of the last sync */
+/* A call that is part of the last sync. */
+void sc_sites_join(struct sc_analysis_thread *thread, const struct sc_record_call *call);
 void sc_sites_beside(struct sc_analysis_thread *thread, enum sc_site_kind kind, const struct sc_record_call *call);
 void sc_sites_settle(struct sc_analysis_thread *thread); /* no call will join the last sync any more */
-/* Fills process->sites and modules; after the totals and steps are known. serial_of (may be NULL): becomes the serial of
- * each raw site's site, the caller's to free, or stays as it is where there are none. False: out of memory. */
+/* Fills process->sites and modules; after the totals and steps are known. serial_of (may be NULL): becomes the serial
+ * of each raw site's site, the caller's to free, or stays as it is where there are none. False: out of memory. */
 bool sc_sites_finish(struct sc_analysis *analysis, struct sc_process *process, uint32_t **serial_of);
 void sc_sites_free(struct sc_sites *sites);
 

@@ -51,7 +51,8 @@ static void spill(struct sc_events *events)
 {
   if (!events->spool)
     events->spool = tmpfile();
-  if (!events->spool || fwrite(events->kept, sizeof *events->kept, events->kept_count, events->spool) != events->kept_count)
+  if (!events->spool ||
+      fwrite(events->kept, sizeof *events->kept, events->kept_count, events->spool) != events->kept_count)
     events->failed = true;
   events->spooled += events->kept_count;
   events->kept_count = 0;

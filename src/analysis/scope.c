@@ -76,8 +76,8 @@ static void close_occurrence(struct sc_analysis *a, struct sc_analysis_thread *t
     a->failed = true;
 }
 
-static void note_range(const struct sc_analysis_thread *t, const struct sc_node *node, uint64_t start_ns, uint64_t end_ns,
-                       bool unfinished)
+static void note_range(const struct sc_analysis_thread *t, const struct sc_node *node, uint64_t start_ns,
+                       uint64_t end_ns, bool unfinished)
 {
   if (t->analysis->events)
     sc_events_add(t->analysis->events, &(struct sc_event){.start_ns = start_ns,

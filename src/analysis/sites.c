@@ -21,7 +21,8 @@ static bool same_site(const struct raw_site *a, const struct raw_site *b)
 
 static uint64_t hash_site(const struct raw_site *site)
 {
-  uint64_t kinds = (uint64_t)site->kind << 24 | (uint64_t)site->cls << 16 | (uint64_t)site->direction << 8 | site->memory;
+  uint64_t kinds =
+      (uint64_t)site->kind << 24 | (uint64_t)site->cls << 16 | (uint64_t)site->direction << 8 | site->memory;
   return mix(mix((uint64_t)site->stack << 32 | site->api, kinds), (uintptr_t)site->scope);
 }
 

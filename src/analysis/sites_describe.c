@@ -128,7 +128,8 @@ static struct pattern implicit_pattern(const struct sc_site *site)
   if (api_is(site, "Unregister"))
     return (struct pattern){"cudaHostUnregister", "It waits for the whole device. Keep the memory registered."};
   if (api_is(site, "FreeHost"))
-    return (struct pattern){"pinned memory freed", "It waits for the whole device. Keep pinned buffers and use them again."};
+    return (struct pattern){"pinned memory freed",
+                            "It waits for the whole device. Keep pinned buffers and use them again."};
   return (struct pattern){"cudaFree, allocator",
                           "It waits for the whole device. Use a caching allocator or cudaFreeAsync; in PyTorch, an "
                           "allocator that runs out frees its cache (empty_cache, retries after out of memory)."};
@@ -147,7 +148,8 @@ static struct pattern copy_pattern(const struct sc_site *site)
 
 static struct pattern explicit_pattern(const struct sc_site *site)
 {
-  bool device = api_is(site, "DeviceSynchronize") || api_is(site, "CtxSynchronize") || api_is(site, "ThreadSynchronize");
+  bool device =
+      api_is(site, "DeviceSynchronize") || api_is(site, "CtxSynchronize") || api_is(site, "ThreadSynchronize");
   if (most(site, site->idle_syncs))
     return (struct pattern){"nothing outstanding",
                             "Nothing was submitted on this thread since the last synchronise: leave this one out."};
@@ -162,7 +164,8 @@ static struct pattern explicit_pattern(const struct sc_site *site)
     return (struct pattern){"blocking upload",
                             "The host waits for an upload. Use pinned memory and do not wait "
                             "(.to(device, non_blocking=True))."};
-  return (struct pattern){"stream synchronise", "Wait for an event that is recorded right after what is needed, or later."};
+  return (struct pattern){"stream synchronise",
+                          "Wait for an event that is recorded right after what is needed, or later."};
 }
 
 static struct pattern pattern_of(const struct sc_site *site)

@@ -77,10 +77,11 @@ char *sc_asprintf(const char *format, ...) SC_NODISCARD SC_PRINTF(1, 2);
 /* ---- strings in: strict, whole-string parsers; false on anything else, *out then unchanged -- */
 bool sc_parse_u64(const char *text, uint64_t *out);              /* decimal digits only, no sign */
 bool sc_parse_double(const char *text, double *out);             /* finite */
-bool sc_parse_time_us(const char *text, double *out_us);         /* "26us" "1.5ms" "0.2s" "800ns"; a unit is required; >= 0 */
-bool sc_parse_size(const char *text, uint64_t *out_bytes);       /* "64", "64K", "64M", "64G" (1024-based, KiB accepted) */
+bool sc_parse_time_us(const char *text, double *out_us);   /* "26us" "1.5ms" "0.2s" "800ns"; a unit is required; >= 0 */
+bool sc_parse_size(const char *text, uint64_t *out_bytes); /* "64", "64K", "64M", "64G" (1024-based, KiB accepted) */
 /* "4,8,16" -> array of positive numbers, each at most max. The caller frees *out. */
-enum sc_status sc_parse_u64_list(const char *text, uint64_t max, uint64_t **out, size_t *count, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_parse_u64_list(const char *text, uint64_t max, uint64_t **out, size_t *count,
+                                 struct sc_error *err) SC_NODISCARD;
 /* Shell-style pattern with * and ? over whole strings, no other metacharacters. */
 bool sc_match(const char *pattern, const char *text);
 

@@ -105,8 +105,9 @@ enum sc_status sc_parse_u64_list(const char *text, uint64_t max, uint64_t **out,
       number[length] = '\0';
     }
     if (!fits || !sc_parse_u64(number, &value) || value == 0 || value > max) {
-      status = sc_error_set(err, SC_ERR_USAGE, "'%s' is not a list of numbers from 1 to %llu: '%.*s' is wrong (example: 4,8,16)",
-                            text, (unsigned long long)max, (int)(length > 40 ? 40 : length), at);
+      status = sc_error_set(err, SC_ERR_USAGE,
+                            "'%s' is not a list of numbers from 1 to %llu: '%.*s' is wrong (example: 4,8,16)", text,
+                            (unsigned long long)max, (int)(length > 40 ? 40 : length), at);
       goto cleanup;
     }
     uint64_t *element = sc_array_push(&list, &used, &cap, sizeof *list);

@@ -176,7 +176,8 @@ size_t sc_utf8_length(const char *text, size_t n)
   return length;
 }
 
-/* U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069: they turn the direction of the text around them, or break its line. */
+/* U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069: they turn the direction of the text around them, or break its
+ * line. */
 static bool steers_text(const char *text, size_t length)
 {
   const unsigned char *s = (const unsigned char *)text;

@@ -19,8 +19,8 @@ static enum sc_status choose_device(struct bench *bench, struct sc_error *err)
   enum sc_status status = device_choose(&bench->settings, &bench->device, err);
   if (status == SC_OK && bench->device.chosen_for_want && bench->no_silent_simulation)
     return sc_error_set(err, SC_ERR_DEVICE,
-                        "this machine has no NVIDIA device, and a gate is not judged on the simulated one unasked: give "
-                        "--device sim, or a trace that was taken elsewhere");
+                        "this machine has no NVIDIA device, and a gate is not judged on the simulated one unasked: "
+                        "give --device sim, or a trace that was taken elsewhere");
   if (status == SC_OK && bench->device.chosen_for_want)
     cli_say("this machine has no NVIDIA device: running on the simulated one (counts are real, times are not)");
   return status;

@@ -24,8 +24,8 @@ struct child_result {
   struct sc_buf lines; /* what it wrote on stderr, progress lines left out; the last 16 KiB. Free with sc_buf_free. */
 };
 /* stdin is /dev/null, stdout and stderr are taken. A "\r"-ended piece is progress and shown behind the title if stderr
- * is a terminal. SC_ERR_SYSTEM if it cannot be started, took too long, or if a signal interrupted us; the child is dead and reaped on
- * return. */
+ * is a terminal. SC_ERR_SYSTEM if it cannot be started, took too long, or if a signal interrupted us; the child is dead
+ * and reaped on return. */
 enum sc_status child_run(const struct child *child, struct child_result *out, struct sc_error *err) SC_NODISCARD;
 
 #endif

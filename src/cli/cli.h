@@ -82,7 +82,8 @@ struct cli_command {
 /* The commands in order, the main one first; NULL past the last. */
 const struct cli_command *cli_command_at(size_t index);
 const struct cli_command *cli_command_find(const char *name);
-extern const struct cli_command cli_check, cli_diff, cli_main, cli_ruler, cli_run, cli_attach, cli_report, cli_doctor, cli_help;
+extern const struct cli_command cli_check, cli_diff, cli_main, cli_ruler, cli_run, cli_attach, cli_report, cli_doctor,
+    cli_help;
 
 /* Writes the command's help text, the same for `synccount help X` and `synccount X --help`. */
 int cli_print_help(const struct cli_command *command);

@@ -27,12 +27,12 @@
 
 static const struct cli_option options[] = {
     {CLI_SECONDS, 0, "seconds", "N", "count for N seconds (default: until Ctrl-C, SIGTERM or the\nprogram's end)"},
-    {CLI_INJECT, 0, "inject", NULL,
-     "load the tracer into a program that was started without it\n(x86-64, by ptrace)"},
+    {CLI_INJECT, 0, "inject", NULL, "load the tracer into a program that was started without it\n(x86-64, by ptrace)"},
     SETTINGS_ANALYSIS_OPTIONS,
     {CLI_STACKS, 0, "stacks", "LIST", "python, native, both with a comma, or none: where each sync\ncomes from"},
     {CLI_API, 0, "api", "LIST", "whose calls are counted: runtime, driver (default: both)"},
-    {CLI_MAX_TRACE, 0, "max-trace", "SIZE", "stop recording details when the trace has this size (64M),\nand go on counting"},
+    {CLI_MAX_TRACE, 0, "max-trace", "SIZE",
+     "stop recording details when the trace has this size (64M),\nand go on counting"},
     {CLI_KEEP_TRACES, 0, "keep-traces", "DIR", "keep the trace in DIR, for 'synccount report DIR'"},
     {CLI_FORMAT, 0, "format", "FORMAT", SETTINGS_FORMATS_HELP},
     {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard output"},

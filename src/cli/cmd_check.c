@@ -187,7 +187,8 @@ static enum sc_status look_for_traces(const struct check *check, struct sc_error
 {
   for (size_t i = 0; i < check->trace_count; ++i) {
     if (access(check->traces[i], F_OK) != 0 && errno == ENOENT)
-      return sc_error_set(err, SC_ERR_IO, "cannot read '%s': there is no such file or folder, and no shipped gate of this name in %s",
+      return sc_error_set(err, SC_ERR_IO,
+                          "cannot read '%s': there is no such file or folder, and no shipped gate of this name in %s",
                           check->traces[i], check->bench.place.configs);
   }
   return SC_OK;

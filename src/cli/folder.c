@@ -169,8 +169,8 @@ static enum sc_status refuse_used(const char *path, const char *of_job, const st
   }
   if (status == SC_OK && foreign) /* somebody's folder, be it /etc or a home */
     status = sc_error_set(err, SC_ERR_USAGE,
-                          "--keep-traces: '%s' holds other files (%s): give a new folder, such as %s/traces, or an empty "
-                          "one",
+                          "--keep-traces: '%s' holds other files (%s): give a new folder, such as %s/traces, or an "
+                          "empty one",
                           path, foreign, strcmp(path, "/") == 0 ? "" : path);
   folder_free_names(names, count);
   return status;

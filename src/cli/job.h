@@ -8,7 +8,7 @@
 
 /* Names of files: made of letters, digits and "._@+-", never empty. Free with job_free. */
 struct job {
-  char *id;   /* the same for all ranks, another one for another job. NULL: there is no rank, or nothing tells the job */
+  char *id;   /* the same for all ranks, another for another job. NULL: there is no rank, or nothing tells the job */
   char *rank; /* "3", or "3.1" for the second life of a worker that its launcher started again. NULL: as id */
   bool ranked; /* there is a rank, whether or not the job can be told */
 };

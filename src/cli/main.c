@@ -6,7 +6,8 @@
 
 #include "cli/cli.h"
 
-static const struct cli_command *const commands[] = {&cli_main, &cli_ruler, &cli_run, &cli_attach, &cli_report, &cli_check, &cli_diff, &cli_doctor, &cli_help};
+static const struct cli_command *const commands[] = {&cli_main,  &cli_ruler, &cli_run,    &cli_attach, &cli_report,
+                                                     &cli_check, &cli_diff,  &cli_doctor, &cli_help};
 
 const struct cli_command *cli_command_at(size_t index) { return index < SC_COUNTOF(commands) ? commands[index] : NULL; }
 

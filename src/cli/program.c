@@ -165,8 +165,8 @@ static enum sc_status look_at_traces(const struct folder *folder, struct look *o
   return status;
 }
 
-/* Takes the ruler, untraced, now that the program leaves the device alone. What prevents it is a note. *document is NULL
- * then. */
+/* Takes the ruler, untraced, now that the program leaves the device alone. What prevents it is a note. *document is
+ * NULL then. */
 static enum sc_status measure_round_trip(const struct program *program, struct sc_findings *notes,
                                          struct document **document, struct sc_error *err)
 {

@@ -234,7 +234,8 @@ static enum sc_status load_document(struct loader *loader, struct node **out)
                           "'version' and 'expect'",
                           loader->name);
   if (status == SC_OK && root->kind != NODE_MAPPING)
-    status = node_error(root, loader->name, loader->err, "sections were expected here ('model:' or 'run:', of a gate 'version:' and 'expect:')");
+    status = node_error(root, loader->name, loader->err,
+                        "sections were expected here ('model:' or 'run:', of a gate 'version:' and 'expect:')");
   if (status != SC_OK) {
     node_free(root);
     return status;

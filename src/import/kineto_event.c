@@ -98,7 +98,8 @@ static bool take_argument(struct sc_json *json, int64_t *out, bool *has)
 
 static int64_t hash_of(const char *text, size_t length)
 {
-  return (int64_t)(sc_hash_bytes(SC_HASH_SEED, text, length) | (uint64_t)1 << 63); /* negative: no number that a system gives */
+  const uint64_t negative = (uint64_t)1 << 63; /* no number that a system gives */
+  return (int64_t)(sc_hash_bytes(SC_HASH_SEED, text, length) | negative);
 }
 
 /* A process or a thread: a number, a number as text, or a name. */
