@@ -54,18 +54,19 @@ void sc_escape_csv(struct sc_buf *buf, const char *text)
   sc_buf_puts(buf, quoted ? "\"" : "");
 }
 
-static const char *in_html(char byte)
+const char *sc_escape_html_byte(char byte)
 {
   switch (byte) {
   case '<': return "&lt;";
   case '>': return "&gt;";
   case '&': return "&amp;";
   case '"': return "&quot;";
-  default: return "&#39;";
+  case '\'': return "&#39;";
+  default: return NULL;
   }
 }
 
-void sc_escape_html(struct sc_buf *buf, const char *text) { put(buf, text, "<>&\"'", in_html); }
+void sc_escape_html(struct sc_buf *buf, const char *text) { put(buf, text, "<>&\"'", sc_escape_html_byte); }
 
 static const char *in_folded(char byte)
 {

@@ -9,6 +9,7 @@
 void sc_escape_json(struct sc_buf *buf, const char *text); /* with its quotes */
 void sc_escape_csv(struct sc_buf *buf, const char *text);  /* one field, RFC 4180; quoted where it must be */
 void sc_escape_html(struct sc_buf *buf, const char *text); /* for text and quoted attributes */
+const char *sc_escape_html_byte(char byte);                /* what stands for this byte there; NULL: itself */
 void sc_escape_folded(struct sc_buf *buf, const char *text); /* one frame of a folded stack */
 
 #endif

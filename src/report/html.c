@@ -65,16 +65,11 @@ static const char style[] =
 static const char *escape_of(char byte)
 {
   switch (byte) {
-  case '<': return "&lt;";
-  case '>': return "&gt;";
-  case '&': return "&amp;";
-  case '"': return "&quot;";
-  case '\'': return "&#39;";
   case SC_NAME_BEGIN: return "<code>";
   case SC_NAME_END: return "</code>";
   case SC_TIGHT_SPACE: return "&nbsp;";
   case '\n': return " ";
-  default: return NULL;
+  default: return sc_escape_html_byte(byte);
   }
 }
 
