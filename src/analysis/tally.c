@@ -314,9 +314,8 @@ static struct ordinal *ordinal_of(struct tally_maker *m, const struct sc_node *n
 {
   if (!make_room(m, &m->by_ordinal, ordinal_hash))
     return NULL;
-  const uint64_t name = node->level == SC_LEVEL_STEP
-                            ? STEPS_NAME
-                            : sc_hash_text(sc_hash_text(SC_HASH_SEED, node->domain), node->name);
+  const uint64_t name =
+      node->level == SC_LEVEL_STEP ? STEPS_NAME : sc_hash_text(sc_hash_text(SC_HASH_SEED, node->domain), node->name);
   size_t mask = m->by_ordinal.size - 1, at = mix(name, (uintptr_t)t) & mask;
   for (uint32_t slot; (slot = m->by_ordinal.slots[at]) != 0; at = (at + 1) & mask) {
     if (m->ordinals[slot - 1].name == name && m->ordinals[slot - 1].thread == t)

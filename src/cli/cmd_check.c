@@ -67,6 +67,7 @@ struct check {
   enum check_format format;
   const char *junit;
   bool github, has_max_syncs, has_warmup, layers_asked; /* the last: by options of the instrumented layers */
+  bool tracing_asked;                                   /* by options that only a program which is run can follow */
   double max_syncs;
   const char *range, *site, *cls, *thread, *rank;
 
@@ -182,6 +183,11 @@ static bool layers_asked(const struct settings *s)
   return grid_given(s) || s->device != DEVICE_AUTO || !isnan(s->sim_round_trip_us);
 }
 
+static bool tracing_asked(const struct settings *s)
+{
+  return s->stacks || s->api || s->follow || s->no_follow || s->torch_modules || s->keep_traces;
+}
+
 /* A gate whose name is misspelt looks like a trace that is not there. */
 static enum sc_status look_for_traces(const struct check *check, struct sc_error *err)
 {
@@ -255,6 +261,10 @@ static enum sc_status check_source(const struct check *check, struct sc_error *e
       return sc_error_set(err, SC_ERR_USAGE,
                           "--experts, --device and the other options of the instrumented layers do not go with a "
                           "program or a trace");
+    if (check->trace_count && check->tracing_asked)
+      return sc_error_set(err, SC_ERR_USAGE,
+                          "--stacks, --api, --follow, --no-follow, --torch-modules and --keep-traces are for what is "
+                          "run: a trace is as it was taken");
     return SC_OK;
   }
   for (size_t i = 0; i < check->gate.expectation_count; ++i) {
@@ -520,6 +530,7 @@ static int run_check(struct check *check, char **operands, size_t count)
   if (status == SC_OK)
     status = sort_operands(check, operands, count, &err);
   check->layers_asked = layers_asked(&bench->settings);
+  check->tracing_asked = tracing_asked(&bench->settings);
   if (status == SC_OK)
     status = apply_file(check, count ? operands[0] : "", &err);
   if (status == SC_OK)

@@ -199,14 +199,14 @@ static json_t *row_value(const struct diff_row *row, bool *ok)
   sc_json_put(object, "change", sc_json_text(diff_change_name(row->change)), ok);
   sc_json_put(object, "measure", sc_json_text(row->measure), ok);
   sc_json_put(object, "unit",
-                sc_json_text(row->kind == DIFF_TIME    ? "us"
-                               : row->kind == DIFF_COUNT ? "count"
-                                                         : "text"),
-                ok);
-  sc_json_put(object, "before",
-                row->kind == DIFF_TEXT ? sc_json_text(row->before_text) : gate_json_number(row->before), ok);
-  sc_json_put(object, "after",
-                row->kind == DIFF_TEXT ? sc_json_text(row->after_text) : gate_json_number(row->after), ok);
+              sc_json_text(row->kind == DIFF_TIME    ? "us"
+                           : row->kind == DIFF_COUNT ? "count"
+                                                     : "text"),
+              ok);
+  sc_json_put(object, "before", row->kind == DIFF_TEXT ? sc_json_text(row->before_text) : gate_json_number(row->before),
+              ok);
+  sc_json_put(object, "after", row->kind == DIFF_TEXT ? sc_json_text(row->after_text) : gate_json_number(row->after),
+              ok);
   if (row->section == DIFF_SITES || row->section == DIFF_RANGES) {
     sc_json_put(object, "wait_before_us", gate_json_number(row->wait_before_us), ok);
     sc_json_put(object, "wait_after_us", gate_json_number(row->wait_after_us), ok);
@@ -230,7 +230,7 @@ void sc_diff_write_json(const struct sc_diff *diff, struct sc_buf *buf)
   sc_json_put(root, "schema", json_string("synccount/diff/1"), &ok);
   sc_json_put(root, "version", json_string(SC_VERSION), &ok);
   sc_json_put(root, "increase", verdict == SC_GATE_UNMEASURED ? json_null() : json_boolean(verdict == SC_GATE_FAILED),
-                &ok);
+              &ok);
   sc_json_put(root, "why", sc_json_text(why), &ok);
   sc_json_put(root, "counts_equal", diff->of_runs ? json_boolean(differ == 0) : json_null(), &ok);
   sc_json_put(root, "simulated_before", json_boolean(diff_is_simulated(diff->before)), &ok);

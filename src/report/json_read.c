@@ -606,7 +606,8 @@ static bool names_schema(FILE *file)
     if (first && bytes[blanks] != '{')
       return false;
     first = false;
-    const char *ours = memmem(bytes, n, schema, sizeof schema - 1), *theirs = memmem(bytes, n, events, sizeof events - 1);
+    const char *ours = memmem(bytes, n, schema, sizeof schema - 1),
+               *theirs = memmem(bytes, n, events, sizeof events - 1);
     if (theirs && (!ours || theirs < ours))
       return false;
     found = ours != NULL;

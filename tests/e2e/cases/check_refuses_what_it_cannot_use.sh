@@ -34,3 +34,8 @@ expect 2 "$synccount" check one-sync-per-layr
 has err "no shipped gate of this name"
 expect 2 "$synccount" check one-sync-per-layer --device sim -- true
 has err "do not go with a program"
+for option in '--api runtime' '--stacks none' --no-follow --follow --torch-modules '--keep-traces kept'; do
+  # shellcheck disable=SC2086
+  expect 2 "$synccount" check $option --max-syncs 9 "$source/tests/import/data/mfu_2gpu.sqlite"
+  has err "a trace is as it was taken"
+done
