@@ -141,7 +141,7 @@ static bool add_conditions(const struct sc_reader *reader, const struct sc_proce
   if (!process->ended_cleanly)
     ok &= sc_findings_warn(
         f,
-        "%sthe program did not end cleanly (killed, _exit, or still running): every call that had returned is counted.",
+        "%sthe program did not end cleanly (killed, _exit, exec, or still running): every call that had returned is counted.",
         label);
   return ok;
 }

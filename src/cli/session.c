@@ -393,9 +393,11 @@ static enum sc_status load_run(const char *path, const json_t *root, const struc
     struct sc_error why = {0};
     status =
         name ? add_trace(path, name, &options, findings, &why) : malformed(path, "'traces' holds no file name", &why);
-    /* One process of many, killed while it made its file, must not cost the report of the others. */
-    if (name && (status == SC_ERR_FORMAT || status == SC_ERR_IO))
+    /* One process of many, killed while it made its file, must not cost the report of the others: it is a loss. */
+    if (name && (status == SC_ERR_FORMAT || status == SC_ERR_IO)) {
+      ++findings->lost_chunks;
       status = sc_findings_warn(findings, "%s", why.message) ? SC_OK : sc_error_no_memory(&why);
+    }
     if (status != SC_OK)
       sc_error_set(err, status, "%s", why.message);
   }
