@@ -116,26 +116,13 @@ def library_path():
     return ":".join([path for path in [os.environ.get("LD_LIBRARY_PATH")] if path] + found)
 
 
-def start(options):
-    """Ours, the rival or None, and why there is no rival."""
+def start_ours(options):
     command = shlex.split(options.bench) + ["--act-quant", options.act_quant, "--seed", str(options.seed)]
-    check = ["--check"] if options.check else []
-    ours = Server("bench_fused", command + check, dict(os.environ, LD_LIBRARY_PATH=library_path()))
-    try:
-        device = ours.ask("device")
-    except NotMeasured:
-        ours.close()
-        raise
-    if options.rival == "none":
-        return ours, device, None, "left out"
-    rival = None
-    try:
-        rival = Server("rival", shlex.split(options.rival) + ["--seed", str(options.seed)] + check)
-        return ours, dict(device, rival=rival.ask("versions")), rival, None
-    except NotMeasured as why:
-        if rival:
-            rival.close()
-        return ours, device, None, str(why)
+    return Server("bench_fused", command + ["--check"] * options.check, dict(os.environ, LD_LIBRARY_PATH=library_path()))
+
+
+def start_rival(options):
+    return Server("rival", shlex.split(options.rival) + ["--seed", str(options.seed)] + ["--check"] * options.check)
 
 
 # ---- measuring -------------------------------------------------------------------------------------------------------
@@ -151,21 +138,16 @@ class Point:
         config = self.shape if os.sep in self.shape else os.path.join(ROOT, "configs", self.shape + ".yaml")
         self.setup = run.ours.ask(f"setup {config} {self.tokens} {routing}")
         modes = [mode for mode in MODES if mode[0] != "rival"]
-        if run.rival:
-            try:
-                run.rival.ask("setup " + json.dumps(dict(self.setup, routing=routing)))
-                modes = MODES
-            except NotMeasured as why:
-                self.lose("rival", str(why))
-                if run.rival.process.poll() is not None:
-                    run.lose_rival(str(why))
-        else:
-            self.lose("rival", run.no_rival)
+        try:
+            run.find_rival().ask("setup " + json.dumps(dict(self.setup, routing=routing)))
+            modes = MODES
+        except NotMeasured as why:
+            self.lose_rival(str(why))
         self.rounds(run, modes)
 
-    def lose(self, variant, why):
+    def lose_rival(self, why):
         for mode in MODES:
-            if mode[0] == variant:
+            if mode[0] == "rival":
                 self.times.pop(mode, None)
                 self.why[mode] = why
 
@@ -174,42 +156,52 @@ class Point:
         return server.ask(f"round {mode[0]} {mode[1]} {count}")["us"]
 
     def rounds(self, run, modes):
-        slots = self.setup["slots"]
-        for mode in list(modes):  # a first round tells how many forwards fill one
-            try:
-                us = self.time(run, mode, slots)
-            except NotMeasured as why:
-                if mode[0] != "rival":
-                    raise
-                self.lose("rival", str(why))
-                if run.rival.process.poll() is not None:
-                    run.lose_rival(str(why))
-                modes = [other for other in modes if other[0] != "rival"]
-                break
-            self.times[mode] = []
-            if us is not None:
-                self.forwards[mode] = slots * max(1, min(round(ROUND_US / us / slots), MOST_FORWARDS // slots))
-        if run.check:
-            return
-        for i in range(run.rounds):
+        """The rival may fail in any round: the others go on without it."""
+        modes, slots = list(modes), self.setup["slots"]
+        for i in range(-1, 0 if run.check else run.rounds):  # round -1 tells how many forwards fill one
             if i >= FEWEST_ROUNDS and time.monotonic() > run.point_end:
                 break
             for j in range(len(modes)):
-                mode = modes[(i + j) % len(modes)]
-                self.times[mode].append(self.time(run, mode, self.forwards[mode]))
+                mode = modes[(i + j) % len(modes)] if i >= 0 else modes[j]
+                if mode in self.why:
+                    continue
+                try:
+                    us = self.time(run, mode, self.forwards.get(mode, slots))
+                except NotMeasured as why:
+                    if mode[0] != "rival":
+                        raise
+                    self.lose_rival(str(why))
+                    continue
+                if i >= 0:
+                    self.times.setdefault(mode, []).append(us)
+                elif us is not None:
+                    self.forwards[mode] = slots * max(1, min(round(ROUND_US / us / slots), MOST_FORWARDS // slots))
 
 
 class Run:
     def __init__(self, options, folder):
-        self.check, self.rounds, self.folder = options.check, options.rounds, folder
+        self.options, self.check, self.rounds, self.folder = options, options.check, options.rounds, folder
         self.end = time.monotonic() + options.seconds
-        self.ours, self.device, self.rival, self.no_rival = start(options)
         self.points = [Point(s, m) for s in options.shapes for m in options.tokens]
-        self.ceilings, self.point_end = [], 0.0
+        self.ceilings, self.point_end, self.rival = [], 0.0, None
+        self.ours = start_ours(options)
+        try:
+            self.device = self.ours.ask("device")
+        except NotMeasured:
+            self.ours.close()
+            raise
 
-    def lose_rival(self, why):
-        self.rival.close()
-        self.rival, self.no_rival = None, why
+    def find_rival(self):
+        """A new one where there is none, or where the last one ended."""
+        if self.options.rival == "none":
+            raise NotMeasured("left out")
+        if self.rival is None or self.rival.process.poll() is not None:
+            if self.rival:
+                self.rival.close()
+                self.rival = None
+            self.rival = start_rival(self.options)
+            self.device["rival"] = self.rival.ask("versions")
+        return self.rival
 
     def measure(self):
         for i, point in enumerate(self.points):
@@ -220,6 +212,9 @@ class Run:
             self.point_end = time.monotonic() + left / (len(self.points) - i)
             print(f"{point.shape}, {point.tokens} tokens, {left:.0f} s left", file=sys.stderr)
             try:
+                if self.ours.process.poll() is not None:
+                    self.ours.close()
+                    self.ours = start_ours(self.options)
                 if i == 0 or self.points[i - 1].shape != point.shape:
                     self.ceilings.append(self.ours.ask("ceilings"))
                 point.measure(self)
