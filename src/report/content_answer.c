@@ -129,7 +129,7 @@ static void answer_process(struct sc_doc *doc, const struct sc_findings *f, cons
   if (p->counts.syncs) {
     sc_buf_puts(&line, ", ");
     sc_put_count(&line, p->counts.read_backs);
-    sc_buf_printf(&line, " of them read-back%s", sc_plural(p->counts.read_backs));
+    sc_buf_puts(&line, p->counts.read_backs == 1 ? " of them a read-back" : " of them read-backs");
   }
   sc_buf_printf(&line, ", in process %llu", (unsigned long long)p->pid);
   if (p->command) {

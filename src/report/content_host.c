@@ -108,7 +108,13 @@ static bool is_bytes(const struct sc_field *field)
   return field->kind == SC_FIELD_NUMBER && n > 6 && strcmp(field->key + n - 6, "_bytes") == 0;
 }
 
-/* Bytes as people say them; JSON has every one of them. */
+/* Clocks are in Hz in JSON, and are read back from there without the line that said so. */
+static bool is_clock(const struct sc_field *field)
+{
+  return field->kind == SC_FIELD_NUMBER && strncmp(field->key, "sm_clock_", 9) == 0;
+}
+
+/* Bytes and clocks as people say them; JSON has every one of them. */
 static void put_number_field(struct sc_buf *line, const struct sc_field *field)
 {
   static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
@@ -121,6 +127,8 @@ static void put_number_field(struct sc_buf *line, const struct sc_field *field)
     for (; fabs(value) >= 1024 && unit + 1 < SC_COUNTOF(units); unit++)
       value /= 1024;
     sc_buf_printf(line, "%.4g %s", value, units[unit]);
+  } else if (is_clock(field)) {
+    sc_buf_printf(line, "%.0f MHz", value / 1e6);
   } else {
     sc_buf_printf(line, value == floor(value) && fabs(value) < 1e15 ? "%.0f" : "%.4g", value);
   }

@@ -350,6 +350,24 @@ static void take_run(struct reading *r, const json_t *item, void *into)
   take_text(r, item, "not_comparable", &run->not_comparable);
 }
 
+static void take_law(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_findings *f = into;
+  struct sc_law *law = sc_array_push(&f->laws, &f->law_count, &f->law_cap, sizeof *law);
+  if (!law) {
+    no_memory(r);
+    return;
+  }
+  law->slope = law->intercept = NAN;
+  need_text(r, item, "variant", &law->variant);
+  need_text(r, item, "text", &law->text);
+  take_bool(r, item, "stated", &law->stated);
+  take_number(r, item, "slope", &law->slope);
+  take_number(r, item, "intercept", &law->intercept);
+  if (law->stated && !(isfinite(law->slope) && isfinite(law->intercept)))
+    refuse(r, "slope", "there, although the law is stated");
+}
+
 /* ---- processes ------------------------------------------------------------------------------- */
 
 static void take_thread(struct reading *r, const json_t *item, void *into)
@@ -583,6 +601,7 @@ static void take_root(struct reading *r, const json_t *root, struct sc_findings 
   each(r, root, "ruler", take_ruler, f);
   each(r, root, "marginal_sync", take_marginal, f);
   each(r, root, "runs", take_run, f);
+  each(r, root, "laws", take_law, f);
   each(r, root, "processes", take_process, f);
   take_losses(r, root, f, first_process);
   take_warnings(r, root, f);

@@ -314,8 +314,10 @@ static void facts_read_like_facts(void **state)
   (void)state;
   assert_true(sc_findings_number(f, "device", "total_memory_bytes", 150754820096.0, NULL));
   assert_true(sc_findings_number(f, "host.pcie", "width", 16, "")); /* said by another field's line */
+  assert_true(sc_findings_number(f, "device", "sm_clock_max", 1980e6, NULL)); /* as a JSON report is read back */
   text = text_of(f);
   assert_says(text, "\n  total memory: 140.4 GiB\n");
+  assert_says(text, "\n  SM clock max: 1980 MHz\n");
   assert_silent(text, "PCIe width");
   assert_says(text, "\n  PCIe generation: 5\n");
   assert_says(text, "\n  MPS: no\n  governor: not known\n");
@@ -521,6 +523,10 @@ static void several_processes_are_summed_first(void **state)
   text = text_of(f);
   starts_with(text, "3843 syncs in 2 processes.\n");
   assert_says(text, "\n1 sync, 0 of them read-backs, in process 4243;");
+  free(text);
+  p->counts.read_backs = 1;
+  text = text_of(f);
+  assert_says(text, "\n1 sync, 1 of them a read-back, in process 4243;");
   free(text);
   sc_findings_free(f);
 }
