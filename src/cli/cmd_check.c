@@ -38,11 +38,11 @@ static const struct cli_option options[] = {
      "leave out the first N steps; where a thread has no steps,\nthe first N occurrences of each range"},
     {CLI_FROM, 0, "from", "RANGE", "leave out what came before a range of this name first opened"},
     {CLI_RANGES, 0, "ranges", "RULE",
-     "PATTERN=LEVEL: ranges whose name matches are a step, layer, expert\nor op; may be given again"},
+     "PATTERN=LEVEL: ranges whose name matches are a step, layer, expert,\nop or run; may be given again"},
     {CLI_CAPTURE_RANGE, 0, "capture-range", "API",
      "cudaProfilerApi: count only between cudaProfilerStart and\ncudaProfilerStop"},
-    SETTINGS_GRID_OPTIONS,
-    SETTINGS_DEVICE_OPTIONS,
+    SETTINGS_GRID_OPTIONS("those of which something\nis expected"),
+    SETTINGS_DEVICE_OPTIONS("the GPU, or\nnothing is measured; sim has to be asked for"),
     {CLI_STACKS, 0, "stacks", "LIST", "of a program: python, native, both with a comma, or none"},
     {CLI_TORCH_MODULES, 0, "torch-modules", NULL, "of a program: a range for each call of a PyTorch module"},
     {CLI_FOLLOW, 0, "follow", NULL, "trace the processes that the program starts (default)"},
@@ -193,9 +193,10 @@ static enum sc_status look_for_traces(const struct check *check, struct sc_error
 {
   for (size_t i = 0; i < check->trace_count; ++i) {
     if (access(check->traces[i], F_OK) != 0 && errno == ENOENT)
-      return sc_error_set(err, SC_ERR_IO,
-                          "cannot read '%s': there is no such file or folder, and no shipped gate of this name in %s",
-                          check->traces[i], check->bench.place.configs);
+      return sc_error_set(
+          err, SC_ERR_IO,
+          "cannot read '%s': there is no such trace, report or folder, and no shipped gate of this name in %s",
+          check->traces[i], check->bench.place.configs);
   }
   return SC_OK;
 }

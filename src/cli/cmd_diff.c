@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
     {CLI_WARMUP, 0, "warmup", "N", "leave the first N steps of each thread out of the steps' figures"},
     {CLI_FROM, 0, "from", "RANGE", "leave steps out that ended before a range of this name first\nopened"},
     {CLI_RANGES, 0, "ranges", "RULE",
-     "PATTERN=LEVEL: ranges whose name matches are a step, layer, expert\nor op; may be given again"},
+     "PATTERN=LEVEL: ranges whose name matches are a step, layer, expert,\nop or run; may be given again"},
     {CLI_CAPTURE_RANGE, 0, "capture-range", "API",
      "cudaProfilerApi: count only between cudaProfilerStart and\ncudaProfilerStop"},
     {CLI_FORMAT, 0, "format", "FORMAT", "text, json or markdown (default: text)"},

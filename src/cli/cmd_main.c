@@ -12,13 +12,13 @@
 #include "cli/settings.h"
 
 static const struct cli_option options[] = {
-    SETTINGS_GRID_OPTIONS,
-    SETTINGS_DEVICE_OPTIONS,
+    SETTINGS_GRID_OPTIONS("all three"),
+    SETTINGS_DEVICE_OPTIONS("the GPU, or the\nsimulated device if this machine has no NVIDIA device at all"),
     {CLI_ASSUME_ROUND_TRIP, 0, "assume-round-trip", "LIST", "also show the floor for these round trips: 26us,116us"},
     {CLI_PER_EXPERT, 0, "per-expert", NULL, "also show the syncs by expert and op"},
     {CLI_KEEP_TRACES, 0, "keep-traces", "DIR",
      "keep the traces and the probe's documents in DIR, for\n'synccount report DIR'"},
-    SETTINGS_REPORT_OPTIONS,
+    SETTINGS_REPORT_OPTIONS(SETTINGS_LAYERS_FORMATS_HELP),
     {CLI_VERSION, 'V', "version", NULL, "print the version"},
     {.id = CLI_END},
 };

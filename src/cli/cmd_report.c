@@ -8,7 +8,7 @@
 static const struct cli_option options[] = {
     {CLI_PER_EXPERT, 0, "per-expert", NULL, "also show the syncs by expert and op"},
     SETTINGS_ANALYSIS_OPTIONS,
-    SETTINGS_REPORT_OPTIONS,
+    SETTINGS_REPORT_OPTIONS(SETTINGS_FORMATS_HELP),
     {.id = CLI_END},
 };
 
@@ -29,6 +29,11 @@ static int run(int argc, char **argv)
                                 ? load_operands(argv + first, (size_t)(argc - first), &bench.settings.analysis,
                                                 bench.findings, &bench.outcome, &err)
                                 : sc_error_no_memory(&err);
+    if (status == SC_OK && bench.settings.format->programs && bench.findings->process_count == 0)
+      status = sc_error_set(&err, SC_ERR_USAGE,
+                            "--format %s tells of traced programs, and what was read holds none: choose text, json, "
+                            "markdown or html",
+                            bench.settings.format->name);
     if (status == SC_OK)
       status = symbols_look_up(bench.findings, &err);
     if (status == SC_OK)
@@ -46,7 +51,8 @@ const struct cli_command cli_report = {
     .summary = "Read kept traces again and report what they hold.",
     .description = "A folder that --keep-traces filled gives the report of that run. Other traces, as the\n"
                    "injected library leaves them (*.sctrace), are reported process by process. So are traces\n"
-                   "of other tools: SQLite exports of Nsight Systems and traces of PyTorch's profiler.",
+                   "of other tools: SQLite exports of Nsight Systems and traces of PyTorch's profiler. A\n"
+                   "JSON report of synccount is read too.",
     .options = options,
     .run = run,
 };

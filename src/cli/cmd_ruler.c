@@ -8,7 +8,7 @@ static const struct cli_option options[] = {
     {CLI_DEVICE, 0, "device", "DEVICE", "auto, cuda, cuda:N or sim (default: auto: the first GPU, or an error)"},
     SETTINGS_SIM_ROUND_TRIP_OPTION,
     {CLI_KEEP_TRACES, 0, "keep-traces", "DIR", "keep the probe's document in DIR, for 'synccount report DIR'"},
-    SETTINGS_REPORT_OPTIONS,
+    SETTINGS_REPORT_OPTIONS(SETTINGS_LAYERS_FORMATS_HELP),
     {.id = CLI_END},
 };
 

@@ -81,10 +81,10 @@ enum sc_status plan_fit(struct plan *plan, uint64_t memory_bytes, const char *wh
 bool plan_has_variant(const struct plan *plan, const char *name);
 
 /* The options' table rows, so that each command lists its own and all say the same. */
-#define SETTINGS_GRID_OPTIONS                                                                                         \
+#define SETTINGS_GRID_OPTIONS(variants_default)                                                                       \
   {CLI_EXPERTS, 0, "experts", "LIST",                                                                                 \
    "numbers of experts, one run each (default: 4,8,16, or the\nmodel's own number with --config)"},                   \
-      {CLI_VARIANTS, 0, "variants", "LIST", "masked, sorted, fused-nvfp4 (default: all three)"},                      \
+      {CLI_VARIANTS, 0, "variants", "LIST", "masked, sorted, fused-nvfp4 (default: " variants_default ")"},           \
       {CLI_LAYERS, 0, "layers", "N", "MoE layers of a forward (default: 8, or the model's)"},                         \
       {CLI_TOKENS, 0, "tokens", "LIST", "tokens of a forward, one run each; 1 is decode (default: 4096)"},            \
       {CLI_HIDDEN, 0, "hidden", "N", "width of a token (default: 512)"},                                              \
@@ -110,28 +110,27 @@ bool plan_has_variant(const struct plan *plan, const char *name);
     CLI_SIM_ROUND_TRIP, 0, "sim-round-trip", "TIME",                        \
         "round trip that the simulated device plays: 120us (default: 10us)" \
   }
-#define SETTINGS_DEVICE_OPTIONS                                                                                        \
-  {CLI_DEVICE, 0, "device", "DEVICE",                                                                                  \
-   "auto, cuda, cuda:N or sim (default: auto: the GPU, or the\nsimulated device if this machine has no NVIDIA device " \
-   "at all)"},                                                                                                         \
+#define SETTINGS_DEVICE_OPTIONS(auto_means)                                                         \
+  {CLI_DEVICE, 0, "device", "DEVICE", "auto, cuda, cuda:N or sim (default: auto: " auto_means ")"}, \
       SETTINGS_SIM_ROUND_TRIP_OPTION
 /* How traces are read: the same for run and report. */
-#define SETTINGS_ANALYSIS_OPTIONS                                                                                     \
-  {CLI_WARMUP, 0, "warmup", "N", "leave the first N steps of each thread out of the steps' figures"},                 \
-      {CLI_FROM, 0, "from", "RANGE",                                                                                  \
-       "leave steps out that ended before a range of this name (* and ?\nas in file names) first opened"},            \
-      {CLI_RANGES, 0, "ranges", "RULE",                                                                               \
-       "PATTERN=LEVEL: ranges whose name matches are a step, layer, expert\nor op; may be given again"},              \
-      {CLI_CAPTURE_RANGE, 0, "capture-range", "API",                                                                  \
-       "cudaProfilerApi: count only between cudaProfilerStart and\ncudaProfilerStop"},                                \
-  {                                                                                                                   \
-    CLI_THREADS, 0, "threads", NULL, "list every thread, silent ones too"                                             \
+#define SETTINGS_ANALYSIS_OPTIONS                                                                             \
+  {CLI_WARMUP, 0, "warmup", "N", "leave the first N steps of each thread out of the steps' figures"},         \
+      {CLI_FROM, 0, "from", "RANGE",                                                                          \
+       "leave steps out that ended before a range of this name (* and ?\nas in file names) first opened"},    \
+      {CLI_RANGES, 0, "ranges", "RULE",                                                                       \
+       "PATTERN=LEVEL: ranges whose name matches are a step, layer, expert,\nop or run; may be given again"}, \
+      {CLI_CAPTURE_RANGE, 0, "capture-range", "API",                                                          \
+       "cudaProfilerApi: count only between cudaProfilerStart and\ncudaProfilerStop"},                        \
+  {                                                                                                           \
+    CLI_THREADS, 0, "threads", NULL, "list every thread, silent ones too"                                     \
   }
-#define SETTINGS_FORMATS_HELP \
+#define SETTINGS_FORMATS_HELP                                      \
   "text, json, markdown or html; of programs also chrome (trace\n" \
   "events), folded, folded-count (flame graphs), csv, csv-syncs\n(default: text)"
-#define SETTINGS_REPORT_OPTIONS                                                                   \
-  {CLI_FORMAT, 0, "format", "FORMAT", SETTINGS_FORMATS_HELP},                                     \
+#define SETTINGS_LAYERS_FORMATS_HELP "text, json, markdown or html (default: text)" /* without a traced program */
+#define SETTINGS_REPORT_OPTIONS(formats)                                                          \
+  {CLI_FORMAT, 0, "format", "FORMAT", formats},                                                   \
       {CLI_OUTPUT, 'o', "output", "FILE", "write the report to FILE instead of standard output"}, \
       {CLI_QUIET, 'q', "quiet", NULL, "no progress line, and only the answer in text reports"},   \
   {                                                                                               \

@@ -285,7 +285,7 @@ enum sc_status fields_read_file(const char *path, struct sc_buf *text, struct sc
   enum sc_status status = SC_OK;
   FILE *file = fopen(path, "re");
   if (!file)
-    return sc_error_set(err, SC_ERR_IO, "cannot open configuration '%s': %s", path, strerror(errno));
+    return sc_error_set(err, SC_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
   char piece[4096];
   size_t got;
   while ((got = fread(piece, 1, sizeof piece, file)) > 0 && text->len <= MAX_FILE_BYTES)

@@ -17,7 +17,7 @@ refused "is none of: text, json, markdown" --format html --max-syncs 1 -- true
 refused "do not go with a program" --experts 4 --max-syncs 1 -- true
 refused "is none of: explicit" --class hard --max-syncs 1 -- true
 refused "is not a whole number" --max-syncs 1.5 -- true
-refused "cannot open configuration 'none.yaml'" none.yaml
+refused "cannot open 'none.yaml'" none.yaml
 refused "are two gates" one-sync-per-layer three-layers
 
 printf 'version: 1\nexpect:\n  - measure: syncs\n    atmost: 1\n' >a.yaml

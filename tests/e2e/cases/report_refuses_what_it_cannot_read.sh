@@ -60,3 +60,10 @@ head -c 10000 "$trace" >cut && mv cut "$trace"
 expect 3 "$synccount" report bad --format json # whose lines are not wrapped
 has out "the trace is damaged"
 has out "cut off"
+
+# A report of the layers holds no program: an empty file would look like a program without syncs.
+for format in chrome folded folded-count csv csv-syncs; do
+  expect 2 "$synccount" report --format $format -o none "$source/reports/h200.json"
+  has err "holds none"
+  [ ! -e none ] || fail "$format wrote a file"
+done
