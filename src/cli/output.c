@@ -13,6 +13,8 @@
 
 #include "cli/child.h"
 
+#define NARROWEST 40u /* terminals that say less are left to wrap by themselves */
+
 static unsigned terminal_width(int fd)
 {
   struct winsize size;
@@ -31,6 +33,60 @@ struct content { /* a report, or text that is complete already */
   const struct sc_buf *text;
 };
 
+/* ---- text that is complete already, on a terminal ------------------------------------------------- */
+
+/* Where the lines that continue a line begin: below its text, which stands behind a word and two blanks or more
+ * ("FAILED        masked: ..."), else two columns further in. */
+static size_t hang_of(const char *line, size_t n)
+{
+  size_t indent = strspn(line, " "), word = indent + strcspn(line + indent, " \n"), gap = strspn(line + word, " ");
+  return gap >= 2 && word + gap < n ? word + gap : indent + 2;
+}
+
+/* Bytes of the line that fit: up to the last blank before `columns`, or all of a word that is longer. */
+static size_t fits(const char *line, size_t n, size_t columns)
+{
+  size_t blank = 0, seen = 0, i = 0;
+  for (; i < n && seen <= columns; ++i) {
+    seen += ((unsigned char)line[i] & 0xc0) != 0x80; /* code points */
+    if (seen > columns)
+      break;
+    if (line[i] == ' ' && i > 0 && line[i - 1] != ' ')
+      blank = i;
+  }
+  if (i == n)
+    return n;
+  return blank ? blank : i + strcspn(line + i, " \n");
+}
+
+static void wrap_line(struct sc_buf *out, const char *line, size_t n, size_t width)
+{
+  const size_t hang = hang_of(line, n) < width / 2 ? hang_of(line, n) : 2;
+  const size_t indent = strspn(line, " ");
+  size_t used = indent < n ? indent + fits(line + indent, n - indent, width - (indent < width / 2 ? indent : 0)) : n;
+  sc_buf_append(out, line, used);
+  while (used < n) {
+    while (used < n && line[used] == ' ')
+      ++used;
+    if (used == n)
+      break;
+    size_t more = fits(line + used, n - used, width - hang);
+    sc_buf_printf(out, "\n%*s", (int)hang, "");
+    sc_buf_append(out, line + used, more);
+    used += more;
+  }
+  sc_buf_puts(out, "\n");
+}
+
+void output_wrap(struct sc_buf *out, const char *text, unsigned width)
+{
+  for (const char *line = text; *line;) {
+    size_t n = strcspn(line, "\n");
+    wrap_line(out, line, n, width);
+    line += n + (line[n] == '\n');
+  }
+}
+
 static enum sc_status write_text(const struct sc_buf *text, FILE *file, struct sc_error *err)
 {
   errno = 0;
@@ -39,11 +95,23 @@ static enum sc_status write_text(const struct sc_buf *text, FILE *file, struct s
   return SC_OK;
 }
 
+static enum sc_status write_complete(const struct content *content, FILE *file, struct sc_error *err)
+{
+  unsigned width = file == stdout || file == stderr ? terminal_width(fileno(file)) : 0;
+  struct sc_buf wrapped = {0};
+  if (strcmp(content->settings->format->name, "text") != 0 || width < NARROWEST || !content->text->data)
+    return write_text(content->text, file, err);
+  output_wrap(&wrapped, content->text->data, width);
+  enum sc_status status = wrapped.failed ? sc_error_no_memory(err) : write_text(&wrapped, file, err);
+  sc_buf_free(&wrapped);
+  return status;
+}
+
 static enum sc_status write_report(const struct content *content, FILE *file, struct sc_error *err)
 {
   const struct settings *settings = content->settings;
   if (content->text)
-    return write_text(content->text, file, err);
+    return write_complete(content, file, err);
   const bool terminal = file == stdout || file == stderr;
   const int fd = fileno(file);
   const struct sc_report_options options = {.width = terminal ? terminal_width(fd) : 0,

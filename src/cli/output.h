@@ -21,4 +21,8 @@ enum sc_status output_text(const struct settings *settings, const struct sc_buf 
 enum sc_status output_report(const struct settings *settings, const struct sc_findings *findings,
                              struct sc_error *err) SC_NODISCARD;
 
+/* Lines of text cut at blanks to `width` columns (40 or more), each continued below where its own text begins. For
+ * tests; output_text does so on a terminal. */
+void output_wrap(struct sc_buf *out, const char *text, unsigned width);
+
 #endif
