@@ -14,6 +14,7 @@ medians over rounds. Both use the experts of one drawn routing. --seconds: point
 Exit status: 0 measured and every aim met, 1 an aim missed, 2 usage, 3 something could not be measured.
 """
 import argparse
+import importlib.util
 import json
 import os
 import select
@@ -105,7 +106,10 @@ class Server:
 
 def library_path():
     """Where toolkits and Python wheels keep the CUDA libraries, after what the user set."""
+    torch = importlib.util.find_spec("torch")
     roots = {*site.getsitepackages(), sysconfig.get_paths()["purelib"]}
+    if torch and torch.origin:
+        roots.add(os.path.dirname(os.path.dirname(torch.origin)))
     cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     folders = [cuda + "/lib64", cuda + "/targets/x86_64-linux/lib"]
     for root in sorted(roots):
@@ -114,6 +118,12 @@ def library_path():
             folders += [os.path.join(parent, name, "lib") for name in sorted(os.listdir(parent))]
     found = [f for f in folders if any(os.path.exists(f"{f}/{so}") for so in ("libcudart.so.13", "libcublas.so.13"))]
     return ":".join([path for path in [os.environ.get("LD_LIBRARY_PATH")] if path] + found)
+
+
+def built():
+    """bench_fused where a build leaves it; the one for carrying to another host first, as tests/gpu/run."""
+    paths = [os.path.join(ROOT, build, "bench", "bench_fused") for build in ("build-portable", "build")]
+    return shlex.quote(next((path for path in paths if os.access(path, os.X_OK)), paths[-1]))
 
 
 def start_ours(options):
@@ -417,7 +427,7 @@ def arguments():
     parser.add_argument("--seconds", type=positive, default=280, help="for everything (280)")
     parser.add_argument("--act-quant", choices=("w4a16", "w4a4"), default="w4a16", help="activations of the fused layer (w4a16)")
     parser.add_argument("--seed", type=natural, default=0)
-    parser.add_argument("--bench", default=shlex.quote(os.path.join(ROOT, "build", "bench", "bench_fused")))
+    parser.add_argument("--bench", default=built(), help="(%(default)s)")
     parser.add_argument("--rival", default=shlex.join([sys.executable, os.path.join(HERE, "rival.py")]))
     parser.add_argument("--json", metavar="FILE", help="everything, for programs; - is standard output, instead of the table")
     parser.add_argument("--check", action="store_true")
