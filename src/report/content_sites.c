@@ -135,7 +135,9 @@ static void details(const struct sites *sites, const struct sc_site *s)
   if (s->direction) {
     put_copy(&piece, s);
     detail(sites, &row, &piece);
-    if (s->memory)
+    if (s->memory && strcmp(s->memory, "unknown") == 0)
+      sc_buf_puts(&piece, "memory of unknown kind");
+    else if (s->memory)
       sc_put_name(&piece, s->memory, 20);
     detail(sites, &row, &piece);
   }

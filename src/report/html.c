@@ -35,7 +35,7 @@ static const char style[] =
     "{outline:2px solid var(--v1);outline-offset:2px}table{border-collapse:collapse;font-size:.88rem;"
     "font-variant-numeric:tabular-nums}th,td{text-align:left;padding:.28rem .6rem .28rem 0;border-bottom:1px solid "
     "var(--edge);vertical-align:top}.more>*{border-bottom:0;padding-bottom:0}thead th{color:var(--dim);font-weight:600;vertical-align:bottom}tbody th"
-    "{font-weight:400;min-width:6.5rem}.r{text-align:right;white-space:nowrap}td{max-width:46rem}\n"
+    "{font-weight:400;min-width:6.5rem}.r{text-align:right;white-space:nowrap}thead th.r{white-space:normal}td{max-width:46rem}\n"
     "details{margin:1rem 0}summary{cursor:pointer;font-weight:600}figure{margin:1.25rem 0}figcaption{color:var(--dim);"
     "font-size:.92rem;margin-bottom:.4rem;overflow-wrap:anywhere}\n"
     ".plot{display:block;width:100%;min-width:34rem;max-width:52rem;height:auto}.heat{display:block;max-width:none;"

@@ -511,6 +511,21 @@ static void totals_without_details_are_told_apart(void **state)
   sc_findings_free(f);
 }
 
+static void memory_of_unknown_kind_is_called_so(void **state)
+{
+  struct sc_findings *f = fixture_traced();
+  struct sc_site *s = &f->processes[0].sites[1];
+  char *text;
+
+  (void)state;
+  free(s->memory);
+  s->memory = sc_strdup("unknown");
+  text = text_of(f);
+  assert_says(text, "memory of unknown kind");
+  free(text);
+  sc_findings_free(f);
+}
+
 static void several_processes_are_summed_first(void **state)
 {
   struct sc_findings *f = fixture_process();
@@ -613,6 +628,7 @@ int main(void)
       cmocka_unit_test(a_range_that_differs_has_its_own_row),
       cmocka_unit_test(a_range_that_never_ended_is_not_zero_syncs),
       cmocka_unit_test(what_is_beside_the_count_is_listed),
+      cmocka_unit_test(memory_of_unknown_kind_is_called_so),
       cmocka_unit_test(several_processes_are_summed_first),
       cmocka_unit_test(waits_are_a_round_trip_and_the_rest),
       cmocka_unit_test(each_remedy_is_given_once),
