@@ -35,6 +35,16 @@ static enum sc_status find(const char *folder, const char *const *candidates, ch
   return SC_ERR_SYSTEM;
 }
 
+/* The path as people would write it, in the place of the one given; that one where it cannot be found out. */
+static char *without_dots(char *path)
+{
+  char *plain = realpath(path, NULL);
+  if (!plain)
+    return path;
+  free(path);
+  return plain;
+}
+
 enum sc_status place_find(struct place *out, struct sc_error *err)
 {
   /* Beside the binary in a build tree, in the folders of the installation else. */
@@ -63,6 +73,8 @@ enum sc_status place_find(struct place *out, struct sc_error *err)
     status = find(exe, simcudas, &place.simcuda, err);
   if (status == SC_OK)
     status = find(exe, configs, &place.configs, err);
+  if (status == SC_OK)
+    place.configs = without_dots(place.configs); /* messages name this folder */
   if (status == SC_OK)
     status = find(exe, pythons, &place.python, err);
   if (status != SC_OK) {

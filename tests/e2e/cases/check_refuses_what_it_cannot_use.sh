@@ -31,7 +31,7 @@ refused "d.yaml: 'ranges': 'x' is not PATTERN=LEVEL" d.yaml -- true
 
 # A misspelt gate is no gate, and options of the layers do not go with a program, whatever the gate says.
 expect 2 "$synccount" check one-sync-per-layr
-has err "no shipped gate of this name"
+has err "no shipped gate of this name in $(realpath "$build/share/synccount/configs")"
 expect 2 "$synccount" check one-sync-per-layer --device sim -- true
 has err "do not go with a program"
 for option in '--api runtime' '--stacks none' --no-follow --follow --torch-modules '--keep-traces kept'; do
