@@ -127,8 +127,23 @@ static void judge_one(struct judging *j, const struct sc_gate_facts *facts)
 
 /* ---- exceptions and allowed ranges ----------------------------------------------------------- */
 
+/* Whether an exception that took nothing can be told to be of no use. */
+static bool all_measured(const struct sc_gate_report *report)
+{
+  for (size_t i = 0; i < report->result_count; ++i) {
+    if (report->results[i].verdict == SC_GATE_UNMEASURED)
+      return false;
+  }
+  return !report->trouble;
+}
+
 static bool add_allowed(struct sc_gate_report *report, char *what, const char *reason, uint64_t syncs)
 {
+  if (!syncs && !all_measured(report)) {
+    bool ok = what != NULL;
+    free(what);
+    return ok;
+  }
   struct sc_gate_allowed *out =
       syncs ? sc_array_push(&report->allowed, &report->allowed_count, &report->allowed_cap, sizeof *out)
             : sc_array_push(&report->unneeded, &report->unneeded_count, &report->unneeded_cap, sizeof *out);

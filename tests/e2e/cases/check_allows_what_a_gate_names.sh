@@ -60,3 +60,8 @@ END
 expect 3 env LD_LIBRARY_PATH="$simcuda" "$synccount" check child.yaml
 has err "no process was traced"
 expect 0 env LD_LIBRARY_PATH="$simcuda" "$synccount" check --follow child.yaml
+
+# What was not measured says nothing about an exception.
+expect 3 env LD_LIBRARY_PATH="$simcuda" "$synccount" check gate.yaml -- false
+has err "NOT MEASURED"
+lacks err "it can go"
