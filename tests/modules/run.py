@@ -250,8 +250,9 @@ def case_dynamo_takes_the_wrapper_for_the_original_call():
         assert code.co_filename == nn.modules.module.__file__, code.co_filename
         assert nn.Module.__call__.__qualname__ == "Module._wrapped_call_impl"
         assert nn.Module.__call__.__module__ == "torch.nn.modules.module"
-        import inspect
-        assert "synccount" not in inspect.getsourcefile(nn.modules.module)
+        import inspect, os
+        # the file's name alone: a clone may well lie in a folder named synccount
+        assert "synccount" not in os.path.basename(inspect.getsourcefile(nn.modules.module))
         assert nn.modules.module.__spec__.loader.__dict__.keys() == {"name", "path"}
         """)
 
