@@ -53,7 +53,7 @@ static const struct cli_option options[] = {
     {CLI_OUTPUT, 'o', "output", "FILE",
      "write the verdict to FILE (default: standard output; with a\nprogram standard error: standard output is the "
      "program's)"},
-    {CLI_QUIET, 'q', "quiet", NULL, "no progress line, and only one line an expectation"},
+    {CLI_QUIET, 'q', "quiet", NULL, "no progress line, and only the verdict of each expectation"},
     {CLI_HELP, 'h', "help", NULL, "print this text"},
     {.id = CLI_END},
 };

@@ -116,7 +116,7 @@ static void print_commands(void)
     if (command->name)
       printf("  %-*s%s\n", HELP_COLUMN - 2, command->name, command->summary);
   }
-  printf("\n'synccount help COMMAND' describes a command. Manual pages: synccount(1), synccount-config(5).\n");
+  printf("\n'synccount help COMMAND' describes a command. Manual pages: synccount(1), and those it names.\n");
 }
 
 int cli_print_help(const struct cli_command *command)
