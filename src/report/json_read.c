@@ -366,6 +366,14 @@ static void take_law(struct reading *r, const json_t *item, void *into)
   take_number(r, item, "intercept", &law->intercept);
   if (law->stated && !(isfinite(law->slope) && isfinite(law->intercept)))
     refuse(r, "slope", "there, although the law is stated");
+  for (size_t i = 0; !r->failed && i + 1 < f->law_count; ++i) {
+    if (strcmp(f->laws[i].variant, law->variant) == 0 && strcmp(f->laws[i].text, law->text) == 0) {
+      free(law->variant); /* of several reports each law once */
+      free(law->text);
+      --f->law_count;
+      return;
+    }
+  }
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */

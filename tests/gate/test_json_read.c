@@ -187,6 +187,22 @@ static void a_report_that_is_read_and_written_is_the_same(void **state)
   free(path);
 }
 
+static void two_reports_have_each_law_once(void **state)
+{
+  char *path = sc_asprintf("%s/reports/h200.json", getenv("SC_SOURCE"));
+  struct sc_findings *f = sc_findings_new();
+  struct sc_error err = {0};
+  (void)state;
+  for (int i = 0; i < 2; ++i) {
+    if (sc_report_read_json(path, f, &err) != SC_OK)
+      fail_msg("%s", err.message);
+  }
+  assert_int_equal(f->run_count, 18);
+  assert_int_equal(f->law_count, 3);
+  sc_findings_free(f);
+  free(path);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -195,6 +211,7 @@ int main(void)
       cmocka_unit_test(deep_nesting_is_refused),
       cmocka_unit_test(only_reports_look_like_reports),
       cmocka_unit_test(a_report_that_is_read_and_written_is_the_same),
+      cmocka_unit_test(two_reports_have_each_law_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
