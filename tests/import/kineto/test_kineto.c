@@ -656,8 +656,7 @@ static void what_is_of_no_interest_may_be_anything(void **state)
   static const char *const odd[] = {
       "{}",
       "{\"ph\":\"C\",\"name\":\"memory\",\"ts\":\"never\"}",
-      "{\"ph\":\"X\",\"cat\":\"Trace\",\"ts\":1,\"dur\":1,\"pid\":\"Spans\",\"tid\":\"PyTorch "
-      "Profiler\",\"name\":\"x\"}",
+      "{\"ph\":\"X\",\"cat\":\"Trace\",\"ts\":1,\"dur\":1,\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"name\":\"x\"}",
       "{\"ph\":\"i\",\"s\":\"g\",\"pid\":\"\",\"tid\":\"\",\"name\":\"Record Window End\",\"ts\":1}",
       "{\"ph\":\"s\",\"id\":1,\"cat\":\"ac2g\",\"args\":[1,{\"a\":null}]}",
       "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":[],\"ts\":1,\"dur\":1,\"args\":{\"stream\":\"0x0\",\"device\":1e99}}",
