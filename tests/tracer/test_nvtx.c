@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * NVTX ranges, through the program's own copy of NVTX, whose tables the tracer fills. */
+#include <errno.h>
 #include <wchar.h>
 
 #include <nvtx3/nvToolsExt.h>
@@ -228,10 +229,12 @@ static volatile sig_atomic_t handled;
 
 static void push_in_handler(int number) {
   char name[32];
+  int saved = errno;
   (void)number;
   (void)snprintf(name, sizeof(name), "signal %d", (int)++handled);
   nvtxRangePushA(name);
   nvtxRangePop();
+  errno = saved;
 }
 
 /* A handler that pushes a name not seen yet must not find its own thread holding the lock. Without the signal mask this hung
