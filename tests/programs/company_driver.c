@@ -85,12 +85,21 @@ static bool frees(void) {
          OK(cuMemFree(victims[1]));
 }
 
+/* CUDA 13 added parameters that a plain context leaves out. */
+static CUresult make_context(CUcontext *context, unsigned flags, CUdevice device) {
+#if CUDA_VERSION >= 13000
+  return cuCtxCreate(context, NULL, flags, device);
+#else
+  return cuCtxCreate(context, flags, device);
+#endif
+}
+
 /* A context whose synchronises sleep: four of them. */
 static bool sleeping(void) {
   CUdevice first = 0;
   CUcontext context = NULL;
   bool ok = OK(cuInit(0)) && OK(cuDeviceGet(&first, 0)) &&
-            OK(cuCtxCreate(&context, NULL, CU_CTX_SCHED_BLOCKING_SYNC, first));
+            OK(make_context(&context, CU_CTX_SCHED_BLOCKING_SYNC, first));
   for (int i = 0; ok && i < 4; i++)
     ok = OK(cuCtxSynchronize());
   printf("{\"processes\": [{\"total\": 4}], \"warnings\": [\"4 of the waits slept instead of spinning\"]}\n");
