@@ -86,11 +86,11 @@ static bool frees(void) {
 }
 
 /* CUDA 13 added parameters that a plain context leaves out. */
-static CUresult make_context(CUcontext *context, unsigned flags, CUdevice device) {
+static CUresult make_context(CUcontext *context, unsigned flags, CUdevice on) {
 #if CUDA_VERSION >= 13000
-  return cuCtxCreate(context, NULL, flags, device);
+  return cuCtxCreate(context, NULL, flags, on);
 #else
-  return cuCtxCreate(context, flags, device);
+  return cuCtxCreate(context, flags, on);
 #endif
 }
 
