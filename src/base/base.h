@@ -94,6 +94,10 @@ char *sc_format_time_us(double us, char buf[static SC_TIME_TEXT]);
 void sc_buf_put_printable(struct sc_buf *buf, const char *text, size_t n);
 /* Copies text; each byte that is part of no valid UTF-8 sequence becomes U+FFFD. */
 void sc_buf_put_valid(struct sc_buf *buf, const char *text, size_t n);
+/* What stands in GitHub's Markdown for the byte text[at] of foreign, printable text, so that it can neither break a
+ * table, nor make a link, mention, reference or tag. NULL: itself. in_code: inside <code>, where GitHub looks for no
+ * mention. text is NUL-terminated. */
+const char *sc_markdown_escape(const char *text, size_t at, bool in_code);
 /* Number of bytes of the valid UTF-8 sequence at text (1..4), 0 if invalid. n: bytes that remain. */
 size_t sc_utf8_length(const char *text, size_t n);
 

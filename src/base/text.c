@@ -219,3 +219,40 @@ void sc_buf_put_valid(struct sc_buf *buf, const char *text, size_t n)
     i += length ? length : 1;
   }
 }
+
+/* Entities where a backslash does not help: HTML, table cells and math are found after backslashes are resolved. */
+static const char *markdown_byte(char byte)
+{
+  switch (byte) {
+  case '\\': return "\\\\";
+  case '`': return "\\`";
+  case '*': return "\\*";
+  case '_': return "\\_";
+  case '[': return "\\[";
+  case ']': return "\\]";
+  case '~': return "\\~";
+  case '#': return "\\#";
+  case '!': return "\\!";
+  case '<': return "&lt;";
+  case '>': return "&gt;";
+  case '&': return "&amp;";
+  case '|': return "&#124;";
+  case '$': return "&#36;";
+  default: return NULL;
+  }
+}
+
+/* Outside of code a space without width keeps mentions and references apart. */
+const char *sc_markdown_escape(const char *text, size_t at, bool in_code)
+{
+  const char *here = text + at;
+  if (here[0] == ':' && here[1] == '/' && here[2] == '/')
+    return "&#58;";
+  if (here[0] == '.' && at >= 3 && strncasecmp(here - 3, "www", 3) == 0)
+    return "&#46;";
+  if (here[0] == '@')
+    return in_code ? "&#64;" : "@&#8203;";
+  if (here[0] == '#' && !in_code && here[1] >= '0' && here[1] <= '9')
+    return "\\#&#8203;";
+  return markdown_byte(here[0]);
+}

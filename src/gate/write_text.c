@@ -106,26 +106,13 @@ void sc_gate_write_text(const struct sc_gate_report *report, bool quiet, struct 
 
 /* ---- Markdown -------------------------------------------------------------------------------- */
 
-/* Text that Markdown and HTML leave alone. */
-static void put_escaped(struct sc_buf *buf, const char *text, size_t n)
-{
-  for (size_t i = 0; i < n; ++i) {
-    if (text[i] == '<')
-      sc_buf_puts(buf, "&lt;");
-    else if (text[i] == '&')
-      sc_buf_puts(buf, "&amp;");
-    else if (strchr("\\`*_{}[]()#+!|~>@$:", text[i]) && text[i])
-      sc_buf_printf(buf, text[i] == '@' ? "&#64;" : text[i] == ':' ? ":" : "\\%c", text[i]);
-    else
-      sc_buf_append(buf, &text[i], 1);
-  }
-}
-
 void gate_put_markdown(struct sc_buf *buf, const struct sc_buf *plain)
 {
   buf->failed |= plain->failed;
-  if (plain->data && !plain->failed)
-    put_escaped(buf, plain->data, plain->len);
+  for (size_t i = 0; plain->data && !plain->failed && i < plain->len; ++i) {
+    const char *escape = sc_markdown_escape(plain->data, i, false);
+    sc_buf_append(buf, escape ? escape : plain->data + i, escape ? strlen(escape) : 1);
+  }
 }
 
 /* Takes the plain text over. */

@@ -6,44 +6,15 @@
 #include "report/content.h"
 #include "report/writers.h"
 
-/* Characters with a meaning in GitHub's Markdown, outside of what put_escaped looks at itself. Entities where a
- * backslash does not help: HTML, table cells and math are found after backslashes are resolved. */
-static const char *escape_of(char byte)
+/* Marks of ours in the text. */
+static const char *mark_of(char byte)
 {
   switch (byte) {
-  case '\\': return "\\\\";
-  case '`': return "\\`";
-  case '*': return "\\*";
-  case '_': return "\\_";
-  case '[': return "\\[";
-  case ']': return "\\]";
-  case '~': return "\\~";
-  case '#': return "\\#";
-  case '!': return "\\!";
-  case '<': return "&lt;";
-  case '>': return "&gt;";
-  case '&': return "&amp;";
-  case '|': return "&#124;";
-  case '$': return "&#36;";
   case SC_NAME_BEGIN: return "<code>"; /* in code GitHub looks for no mentions, numbers or emoji */
   case SC_NAME_END: return "</code>";
   case SC_TIGHT_SPACE: return " ";
   default: return NULL;
   }
-}
-
-/* What GitHub would make a link, a mention or a reference; outside of code a space without width keeps it apart. */
-static const char *link_escape(const char *text, size_t i, bool in_code)
-{
-  if (text[i] == ':' && text[i + 1] == '/' && text[i + 2] == '/')
-    return "&#58;";
-  if (text[i] == '.' && i >= 3 && strncasecmp(text + i - 3, "www", 3) == 0)
-    return "&#46;";
-  if (text[i] == '@')
-    return in_code ? "&#64;" : "@&#8203;";
-  if (text[i] == '#' && !in_code && text[i + 1] >= '0' && text[i + 1] <= '9')
-    return "\\#&#8203;";
-  return NULL;
 }
 
 /* What would start a list at the beginning of a block, "-", "+", "12." or "12)": where to escape, SIZE_MAX: nowhere. */
@@ -65,10 +36,10 @@ static void put_escaped(struct sc_out *out, const char *text, size_t n, size_t m
   bool in_code = false;
 
   for (; i < n; i++) {
-    const char *escape = link_escape(text, i, in_code);
+    const char *escape = mark_of(text[i]);
 
     if (!escape)
-      escape = escape_of(text[i]);
+      escape = sc_markdown_escape(text, i, in_code);
     in_code = text[i] == SC_NAME_BEGIN || (in_code && text[i] != SC_NAME_END);
     if (i == mark) {
       sc_out_write(out, text + from, i - from);

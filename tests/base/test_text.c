@@ -104,6 +104,26 @@ static void printable_escapes_what_turns_text_around(void **state)
   sc_buf_free(&buf);
 }
 
+static void markdown_becomes(const char *text, bool in_code, const char *wanted)
+{
+  struct sc_buf buf = {0};
+  for (size_t i = 0; text[i]; ++i) {
+    const char *escape = sc_markdown_escape(text, i, in_code);
+    sc_buf_append(&buf, escape ? escape : text + i, escape ? strlen(escape) : 1);
+  }
+  assert_string_equal(buf.data, wanted);
+  sc_buf_free(&buf);
+}
+
+static void markdown_makes_no_links_mentions_or_tags(void **state)
+{
+  (void)state;
+  markdown_becomes("http://a.b WWW.a.b a:b", false, "http&#58;//a.b WWW&#46;a.b a:b");
+  markdown_becomes("@you #12 #x", false, "@&#8203;you \\#&#8203;12 \\#x");
+  markdown_becomes("@you #12", true, "&#64;you \\#12");
+  markdown_becomes("<b> & [a](b) | $x$", false, "&lt;b&gt; &amp; \\[a\\](b) &#124; &#36;x&#36;");
+}
+
 static void utf8_lengths_follow_the_standard(void **state)
 {
   (void)state;
@@ -140,6 +160,7 @@ int main(void)
       cmocka_unit_test(times_have_sensible_digits_and_units),
       cmocka_unit_test(printable_text_escapes_control_and_invalid_bytes),
       cmocka_unit_test(printable_escapes_what_turns_text_around),
+      cmocka_unit_test(markdown_makes_no_links_mentions_or_tags),
       cmocka_unit_test(utf8_lengths_follow_the_standard),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
