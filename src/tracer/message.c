@@ -18,43 +18,41 @@ static void complain(struct sc_tracer_options *options, const char *variable, co
                  used == 0 ? "" : "; ", variable, value, wanted);
 }
 
-/* "runtime", "driver", or both in any order. */
-static bool parse_apis(const char *text, enum sc_watch_apis *out) {
-  unsigned apis = 0;
-  for (;;) {
+/* `first`, `second`, or both with a comma between, in any order: bits 1 and 2 of *out. */
+static bool parse_words(const char *text, const char *first, const char *second, unsigned *out) {
+  unsigned words = 0;
+  for (;; text++) {
     size_t n = strcspn(text, ",");
-    if (n == 7 && memcmp(text, "runtime", n) == 0)
-      apis |= SC_WATCH_RUNTIME;
-    else if (n == 6 && memcmp(text, "driver", n) == 0)
-      apis |= SC_WATCH_DRIVER;
+    if (n == strlen(first) && strncmp(text, first, n) == 0)
+      words |= 1;
+    else if (n == strlen(second) && strncmp(text, second, n) == 0)
+      words |= 2;
     else
       return false;
-    if (text[n] == '\0')
+    text += n;
+    if (*text == '\0')
       break;
-    text += n + 1;
   }
-  *out = (enum sc_watch_apis)apis;
+  *out = words;
   return true;
 }
 
-/* "python,native" in any order, or "none". */
+_Static_assert(SC_WATCH_RUNTIME == 1 && SC_WATCH_DRIVER == 2, "bits of parse_words");
+static bool read_apis(const char *value, struct sc_tracer_options *options) {
+  unsigned words;
+  if (!parse_words(value, "runtime", "driver", &words))
+    return false;
+  options->apis = (enum sc_watch_apis)words;
+  return true;
+}
+
+/* Or "none". */
 static bool read_stacks(const char *value, struct sc_tracer_options *options) {
-  bool python = false, native = false;
-  if (strcmp(value, "none") != 0)
-    for (const char *at = value;; at++) {
-      size_t n = strcspn(at, ",");
-      if (n == 6 && strncmp(at, "python", n) == 0)
-        python = true;
-      else if (n == 6 && strncmp(at, "native", n) == 0)
-        native = true;
-      else
-        return false;
-      at += n;
-      if (*at == '\0')
-        break;
-    }
-  options->python = python;
-  options->native = native;
+  unsigned words = 0;
+  if (strcmp(value, "none") != 0 && !parse_words(value, "python", "native", &words))
+    return false;
+  options->python = (words & 1) != 0;
+  options->native = (words & 2) != 0;
   return true;
 }
 
@@ -64,7 +62,7 @@ static void take_max_trace(struct sc_tracer_options *options, const char *value)
 }
 
 static void take_api(struct sc_tracer_options *options, const char *value) {
-  if (value != NULL && value[0] != '\0' && !parse_apis(value, &options->apis))
+  if (value != NULL && value[0] != '\0' && !read_apis(value, options))
     complain(options, "SYNCCOUNT_API", value, "runtime, driver or both with a comma");
 }
 
