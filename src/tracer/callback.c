@@ -21,6 +21,7 @@
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 
+#include "base/base.h"
 #include "tracer/arguments.h"
 #include "tracer/beyond.h"
 #include "tracer/capture.h"
@@ -45,7 +46,7 @@ void sc_callback_prepare(const struct sc_cupti *with, const struct sc_watch_tabl
   sc_memory_reset();
   sc_capture_reset();
   atomic_store_explicit(&imports, false, memory_order_relaxed);
-  for (size_t i = 0; i < sizeof(sleeping) / sizeof(sleeping[0]); i++)
+  for (size_t i = 0; i < SC_COUNTOF(sleeping); i++)
     atomic_store_explicit(&sleeping[i], false, memory_order_relaxed);
   atomic_store_explicit(&late, is_late, memory_order_relaxed);
   atomic_store_explicit(&table, watched, memory_order_release);

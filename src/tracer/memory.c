@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 struct node {
   struct sc_block block;
   struct node *left, *right;
@@ -293,7 +295,7 @@ static void reset_handles(void) {
       buckets[i] = gone->next;
       free(gone);
     }
-  for (size_t i = 0; i < sizeof(handle_count) / sizeof(handle_count[0]); i++)
+  for (size_t i = 0; i < SC_COUNTOF(handle_count); i++)
     atomic_store_explicit(&handle_count[i], 0, memory_order_relaxed);
   pthread_mutex_unlock(&handle_lock);
 }

@@ -38,7 +38,7 @@ bool sc_native_file(uint64_t address, struct sc_native_file *out);
 /* A number that changes when another file is loaded where this address lies; 0: none is. A few tens of nanoseconds.
  * *start: where that file's memory begins. */
 uint64_t sc_native_stamp(uint64_t address, uint64_t *start);
-/* Its first bytes up to 20 are what tells builds of a file apart; *length 0 if it has none. */
+/* Fills in the build id of a file that sc_native_file found; build_id_length 0: it has none, or none that fits. */
 void sc_native_build_id(struct sc_native_file *file);
 
 #endif

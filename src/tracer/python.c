@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "tracer/mix.h"
 #include "tracer/names.h"
 #include "tracer/peek.h"
 
@@ -245,11 +247,6 @@ static inline __attribute__((always_inline)) bool load_pointer(bool guarded, uin
   return load(guarded, at, out, sizeof(*out));
 }
 
-static inline uint64_t mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9fb21c651e98df25u;
-  return hash ^ hash >> 32;
-}
-
 /* A code object's address is used again once it is freed, so what it says of itself belongs to its identity: where it is
  * from, and how its table of lines begins. */
 static inline __attribute__((always_inline)) bool identify(bool guarded, struct sc_python_frame *frame) {
@@ -269,9 +266,9 @@ static inline __attribute__((always_inline)) bool identify(bool guarded, struct 
     begin[0] &= ((uint64_t)1 << 8 * size) - 1;
   else if (!load_pointer(guarded, lines + o.bytes_data + (size < 16 ? size - 8 : 8), &begin[1]))
     return false;
-  uint64_t hash = mix(mix(frame->code, (uint64_t)frame->at), file ^ (uint64_t)(uint32_t)first << 48);
-  hash = mix(mix(hash, name ^ length << 48), lines ^ tail);
-  frame->identity = mix(mix(hash, begin[0] ^ size << 48), begin[1]);
+  uint64_t hash = sc_mix(sc_mix(frame->code, (uint64_t)frame->at), file ^ (uint64_t)(uint32_t)first << 48);
+  hash = sc_mix(sc_mix(hash, name ^ length << 48), lines ^ tail);
+  frame->identity = sc_mix(sc_mix(hash, begin[0] ^ size << 48), begin[1]);
   return true;
 }
 
@@ -450,7 +447,7 @@ size_t sc_python_take(struct sc_python_frame frames[MAX], uint64_t *hash, uint32
   if (cut)
     *flags |= SC_STACK_PYTHON_CUT;
   for (size_t i = 0; i < count; i++)
-    *hash = mix(*hash, frames[i].identity);
+    *hash = sc_mix(*hash, frames[i].identity);
   return count;
 }
 
@@ -556,12 +553,12 @@ static bool find_offsets(void) {
   if (strncmp(version, "3.", 2) != 0)
     return false;
   unsigned long minor = strtoul(version + 2, &end, 10);
-  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+  for (size_t i = 0; i < SC_COUNTOF(table); i++)
     if (table[i].minor == minor) {
       o = table[i];
       return true;
     }
-  for (size_t i = 0; i < sizeof(debug_words) / sizeof(debug_words[0]); i++)
+  for (size_t i = 0; i < SC_COUNTOF(debug_words); i++)
     if (debug_words[i].minor == minor)
       return read_debug_offsets(&debug_words[i]);
   return false;
