@@ -393,6 +393,6 @@ enum sc_status target_ask(const struct target *target, int fd, enum sc_control_c
       reply->head.version != SC_CONTROL_VERSION || (size_t)got != sizeof *reply ||
       reply->head.what == SC_CONTROL_FOREIGN)
     return wrong_version(target, reply, err);
-  reply->text[sizeof reply->text - 1] = reply->trace[sizeof reply->trace - 1] = '\0';
+  reply->text[sizeof reply->text - 1] = '\0';
   return SC_OK;
 }

@@ -46,14 +46,13 @@ struct sc_control_reply {
   uint32_t flags;    /* of a STOP */
   uint64_t lost;     /* likewise: records that found no room */
   char text[1104];
-  char trace[3936]; /* of a START or STOP that was done */
 };
 enum sc_control_flag {
   SC_CONTROL_FULL = 1,      /* recording stopped for want of room */
   SC_CONTROL_LEFT_OPEN = 2, /* a thread was still inside the tracer: the trace is as a killed process leaves it */
 };
 _Static_assert(sizeof(struct sc_control_request) == 4080, "request");
-_Static_assert(sizeof(struct sc_control_reply) == 5104, "reply");
+_Static_assert(sizeof(struct sc_control_reply) == 1168, "reply");
 
 /* Where the socket of a process is: the folder, and the file in it, for `place` 0, 1, ... below SC_CONTROL_PLACES.
  * runtime: XDG_RUNTIME_DIR, or NULL; temporary: TMPDIR, or NULL. False if there is no such place, or its name is too long

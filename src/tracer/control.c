@@ -206,7 +206,6 @@ static void serve_stop(struct client *client) {
   }
   reply.lost = ended.lost;
   reply.flags = (ended.full ? SC_CONTROL_FULL : 0u) | (ended.closed ? 0u : SC_CONTROL_LEFT_OPEN);
-  (void)snprintf(reply.trace, sizeof(reply.trace), "%.*s", (int)sizeof(reply.trace) - 1, ended.path);
   answer(SC_CONTROL_DONE, "");
 }
 
