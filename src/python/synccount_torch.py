@@ -401,16 +401,19 @@ def _on_compiler(compiler):
 
 
 _optimizers = {}  # id() to (weak reference, name of its marks)
+_steppers = 0  # optimizers so far: an id comes again, a number does not
 
 
 def _after_step(optimizer, args, kwargs):
+    global _steppers
     if _is_compiling():
         return
     import weakref
 
     known = _optimizers.get(id(optimizer))
     if known is None or known[0]() is not optimizer:
-        known = _optimizers[id(optimizer)] = (weakref.ref(optimizer), "step-end:%d" % len(_optimizers))
+        known = _optimizers[id(optimizer)] = (weakref.ref(optimizer), "step-end:%d" % _steppers)
+        _steppers += 1
     _nvtx.mark(known[1])
 
 

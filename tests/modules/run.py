@@ -265,6 +265,17 @@ def case_optimizers_are_told_apart():
     check("marks", result.marks, ["step-end:0", "step-end:1", "step-end:0"])
 
 
+def case_an_optimizer_in_the_place_of_another_has_a_number_of_its_own():
+    result = run("""
+        gone = torch.optim.SGD(); place = id(gone); gone.step()
+        del gone
+        others = [torch.optim.SGD() for _ in range(2)]
+        assert place in map(id, others)
+        for other in others: other.step()
+        """)
+    check("marks", result.marks, ["step-end:0", "step-end:1", "step-end:2"])
+
+
 def case_a_profiler_of_the_gpu_is_told():
     result = run("""
         from torch.autograd.profiler import ProfilerActivity, profile
