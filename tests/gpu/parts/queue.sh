@@ -13,7 +13,7 @@ queued() {
   verdicts "$name-report" 20 "$python" "$here/expect_queue.py" "$name" "$work/$name.json" "$work/$name.out" "${@:5}"
 }
 
-queue_part() {
+run_part() {
   needs queue "$synccount" "$tracer" "$tests/filling" "$tests/mixture" || return
   if [ -z "$python" ]; then
     skip queue "no python3 here to read reports with"
