@@ -41,7 +41,7 @@ def check_lines(expected, report):
                     f"{sorted(patterns.get(line, []))}, {want['pattern']!r} expected")
     others = {line: count for line, count in counts.items() if line not in {w["line"] for w in expected["lines"]}}
     # unique() of hit_experts and the like are below these lines' functions but on their own lines
-    verdict(True, "sites-other-lines", f"other lines of that file: {others or 'none'}")
+    print(f"NOTE sites-other-lines: other lines of that file: {others or 'none'}")
     total = sum(site["count"] for site in process["sites"] if site["kind"] == "sync")
     verdict(total == process["syncs"]["total"], "sites-sum", f"{total} of {process['syncs']['total']} syncs have a site")
     stacks = process["stacks"]

@@ -85,7 +85,8 @@ succeeds() {
   fi
 }
 
-# verdicts NAME SECONDS COMMAND...: the command prints PASS, FAIL and SKIP lines of its own; they become ours.
+# verdicts NAME SECONDS COMMAND...: the command prints PASS, FAIL and SKIP lines of its own; they become ours. NOTE lines are kept
+# for people and counted as nothing.
 verdicts() {
   local name=$1 lines
   timed "$@"
@@ -93,6 +94,7 @@ verdicts() {
   while IFS= read -r line; do
     case $line in
     'PASS '* | 'FAIL '* | 'SKIP '*) verdict "$line" ;;
+    'NOTE '*) printf '%s\n' "$line" >>"$results" ;;
     esac
   done <"$work/$name.out"
   # 77: every line was a SKIP. Any other end with no FAIL line to show for it is a failure of its own.

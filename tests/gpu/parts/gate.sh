@@ -58,7 +58,7 @@ gate_torch() {
   fi
   gate gate-torch-class 0 60 --expect 'range(torch:sorted:*).class(implicit).syncs_per_occurrence == 0' \
     --expect 'range(torch:masked:*).syncs_per_occurrence == 12' "$work/gate-torch"
-  # What both runs made is equal, and the masked layer against the sorted one is more.
+  # What both runs made is equal.
   for name in 1 2; do
     timed gate-torch-report-$name 120 "$synccount" run --format json -o "$work/gate-report-$name.json" -- "${program[@]}" \
       --output "$work/gate-torch-3.json"

@@ -22,5 +22,4 @@ run_part() {
     return
   fi
   verdicts hf-compare 30 "$python" "$here/compare_hf.py" "$work/hf.json" "$work/hf-report.json" "$work/hf-ranges.out"
-  grep '^NOTE ' "$work/hf-compare.out" >>"$results"
 }

@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154
 describe() { echo "no CUPTI, a taken subscriber slot, no visible device: status 3 with the cause"; }
 
-# refused NAME WORDS COMMAND...: status 3, and stderr or the report says why: one of the words (an extended regular expression).
+# refused NAME WORDS COMMAND...: status 3, and stderr or the report says why: words (an extended regular expression)
+# that no report has for another reason: every one has the keys "device" and "cupti".
 refused() {
   local name=$1 words=$2 report=$work/refused.json
   shift 2
@@ -32,14 +33,14 @@ run_part() {
   small=(--experts 4 --layers 1 --tokens 64 --hidden 64 --intermediate 64 --forwards 1 --device cuda --quiet --format json
     -o "$work/refused.json")
 
-  refused refusals-no-device 'device' env CUDA_VISIBLE_DEVICES= "$synccount" "${small[@]}"
+  refused refusals-no-device 'no CUDA-capable device' env CUDA_VISIBLE_DEVICES= "$synccount" "${small[@]}"
 
   # Hidden for one command by mounting nothing over each copy, in a mount namespace of its own.
   cupti_libraries >"$work/cupti-libraries.txt"
   list=$work/cupti-libraries.txt
   # shellcheck disable=SC2016
   if [ -s "$list" ] && unshare --mount true 2>>"$work/log.txt"; then
-    refused refusals-no-cupti 'cupti' unshare --mount bash -c '
+    refused refusals-no-cupti 'no libcupti was found' unshare --mount bash -c '
       while IFS= read -r library; do mount --bind /dev/null "$library" || exit 99; done <"$1"
       shift
       exec "$@"' bash "$list" "$synccount" "${small[@]}"
@@ -52,7 +53,7 @@ run_part() {
     if grep -q '^holder:' "$work/holder.err"; then
       skip refusals-slot-taken "the slot cannot be taken before CUDA starts: $(head -n 1 "$work/holder.err")"
     else
-      refused refusals-slot-taken 'slot-holder' env LD_PRELOAD="$tests/libtest_holder.so" "$synccount" "${small[@]}"
+      refused refusals-slot-taken 'taken by .*slot-holder' env LD_PRELOAD="$tests/libtest_holder.so" "$synccount" "${small[@]}"
     fi
   fi
 }
