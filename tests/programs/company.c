@@ -49,13 +49,6 @@ static bool launch(const struct items *items) {
   return OK(cudaLaunchKernel((const void *)touch, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, arguments, 0, items->stream));
 }
 
-static bool many(struct items *items, int count) {
-  bool ok = true;
-  for (int i = 0; ok && i < count; i++)
-    ok = items_one(items);
-  return ok;
-}
-
 /* ---- calls -------------------------------------------------------------------------------- */
 
 static bool event_waits(const struct items *items, unsigned flags, int count, bool launches) {
@@ -82,7 +75,7 @@ static bool make_calls(void) {
   bool ok = begin(&items);
   for (int i = 0; ok && i < 2; i++)
     ok = OK(cudaMalloc((void **)&victims[i], 1 << 20));
-  ok = ok && many(&items, 20);
+  ok = ok && items_many(&items, 20);
   for (int i = 0; ok && i < 3; i++)
     ok = OK(cudaMemcpy(pageable, scratch, 64, cudaMemcpyDeviceToHost));
   ok = ok && event_waits(&items, cudaEventDisableTiming, 5, true);
@@ -116,7 +109,7 @@ static void *work(void *argument) {
   worker->tid = (int)syscall(SYS_gettid);
   worker->ok = items_begin(&items);
   pthread_barrier_wait(worker->start);
-  worker->ok = worker->ok && many(&items, worker->count);
+  worker->ok = worker->ok && items_many(&items, worker->count);
   return NULL;
 }
 
@@ -140,13 +133,13 @@ static bool two_threads(void) {
 
 static bool child_items(void) {
   struct items items = { 0 };
-  return items_begin(&items) && many(&items, 7);
+  return items_begin(&items) && items_many(&items, 7);
 }
 
 static bool fork_and_exec(void) {
   struct items items = { 0 };
   int status = 0;
-  bool ok = items_begin(&items) && many(&items, 20);
+  bool ok = items_begin(&items) && items_many(&items, 20);
   fflush(NULL);
   pid_t child = ok ? fork() : -1;
   if (child == 0) {

@@ -10,14 +10,7 @@
 
 #include <cuda_runtime_api.h>
 
-#define CHECK(call)                                                                     \
-  do {                                                                                  \
-    cudaError_t status_ = (call);                                                       \
-    if (status_ != cudaSuccess) {                                                       \
-      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(status_)); \
-      return 3;                                                                         \
-    }                                                                                   \
-  } while (0)
+#define CHECK(call) CHECK_OR_RETURN(3, call)
 
 static double now_us(void) {
   struct timespec now;

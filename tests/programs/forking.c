@@ -13,16 +13,9 @@
 
 #include "items.h"
 
-static bool many(struct items *items, int count) {
-  bool ok = true;
-  for (int i = 0; ok && i < count; i++)
-    ok = items_one(items);
-  return ok;
-}
-
 static int child_items(void) {
   struct items items = { 0 };
-  return items_begin(&items) && many(&items, 7) ? 0 : 1;
+  return items_begin(&items) && items_many(&items, 7) ? 0 : 1;
 }
 
 static int child(const char *mode) {
@@ -48,7 +41,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: forking fork|exec|early|child\n");
     return 2;
   }
-  if (!early && (!items_begin(&items) || !many(&items, 20)))
+  if (!early && (!items_begin(&items) || !items_many(&items, 20)))
     return 3;
   fflush(NULL);
   pid_t pid = fork();
@@ -59,7 +52,7 @@ int main(int argc, char **argv) {
   printf("child %ld\n", (long)pid);
   if (early && !items_begin(&items))
     return 3;
-  bool ok = many(&items, early ? 40 : 20);
+  bool ok = items_many(&items, early ? 40 : 20);
   int status = 0;
   if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     fprintf(stderr, "the child ended with status %#x\n", (unsigned)status);

@@ -21,3 +21,10 @@ bool items_one(struct items *items) {
             cudaMemcpyAsync(items->pinned, items->device, 1, cudaMemcpyDeviceToHost, items->stream)) &&
          ok("cudaStreamSynchronize", cudaStreamSynchronize(items->stream));
 }
+
+bool items_many(struct items *items, int count) {
+  bool ok = true;
+  for (int i = 0; ok && i < count; i++)
+    ok = items_one(items);
+  return ok;
+}

@@ -16,5 +16,6 @@ struct items {
 /* Says what failed on stderr. Nothing is freed: the programs end as they please. */
 bool items_begin(struct items *items);
 bool items_one(struct items *items);
+bool items_many(struct items *items, int count);
 
 #endif

@@ -30,14 +30,7 @@ static int rounds;
 static bool capture;
 static atomic_int failures;
 
-#define CHECK(call)                                                                  \
-  do {                                                                               \
-    cudaError_t status_ = (call);                                                    \
-    if (status_ != cudaSuccess) {                                                    \
-      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(status_)); \
-      return false;                                                                  \
-    }                                                                                \
-  } while (0)
+#define CHECK(call) CHECK_OR_RETURN(false, call)
 
 static bool launch(struct worker *w, int count) {
   void *args[] = { &w->device };

@@ -9,14 +9,7 @@
 
 #define TIMES 3
 #define PLACE __attribute__((noinline)) static bool
-#define CHECK(call)                                                                     \
-  do {                                                                                  \
-    cudaError_t status_ = (call);                                                       \
-    if (status_ != cudaSuccess) {                                                       \
-      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(status_)); \
-      return false;                                                                     \
-    }                                                                                   \
-  } while (0)
+#define CHECK(call) CHECK_OR_RETURN(false, call)
 
 static cudaStream_t stream, other;
 static cudaEvent_t event;

@@ -40,6 +40,16 @@ void gate_open(struct gate *gate);
 extern const unsigned char test_kernels_image[];
 extern const size_t test_kernels_size;
 
+/* One call of the runtime; a failure is said on stderr, and the function returns `result`. */
+#define CHECK_OR_RETURN(result, call)                                                   \
+  do {                                                                                  \
+    cudaError_t status_ = (call);                                                       \
+    if (status_ != cudaSuccess) {                                                       \
+      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(status_)); \
+      return (result);                                                                  \
+    }                                                                                   \
+  } while (0)
+
 /* One checked call inside a row function that has `run` and can leave by `goto out`. */
 #define ROW_OK(run, text_of, call)                                                     \
   do {                                                                                 \

@@ -17,13 +17,6 @@
 
 #include "items.h"
 
-static bool many(struct items *items, int count) {
-  bool ok = true;
-  for (int i = 0; ok && i < count; i++)
-    ok = items_one(items);
-  return ok;
-}
-
 static bool step(struct items *items, int index) {
   char name[32];
   bool ok = true;
@@ -32,11 +25,11 @@ static bool step(struct items *items, int index) {
   for (int layer = 0; ok && layer < 2; layer++) {
     snprintf(name, sizeof name, "layer:%d", layer);
     nvtxRangePushA(name);
-    ok = many(items, index == 0 ? 5 : 2);
+    ok = items_many(items, index == 0 ? 5 : 2);
     nvtxRangePop();
   }
   nvtxRangePushA("synccount.allow:logging");
-  ok = ok && many(items, 1);
+  ok = ok && items_many(items, 1);
   nvtxRangePop();
   nvtxRangePop();
   return ok;
@@ -68,7 +61,7 @@ int main(int argc, char **argv) {
   nvtxRangePushA("synccount.allow:unused");
   nvtxRangePop();
   if (rank != NULL && strcmp(rank, "1") == 0)
-    ok = ok && many(&items, 3);
+    ok = ok && items_many(&items, 3);
   if (strcmp(mode, "die") == 0)
     raise(SIGKILL);
   return ok ? 0 : 1;
