@@ -16,9 +16,8 @@ struct victim_page {
   _Atomic uint32_t errors; /* what must not happen */
   _Atomic int32_t error_value[4];
   _Atomic uint64_t turns[VICTIM_THREADS];
-  _Atomic uint64_t longest_ns[VICTIM_THREADS]; /* of a turn */
-  _Atomic uint32_t alarms, queued, users;      /* signals that arrived */
-  _Atomic int32_t waiter;                      /* thread id of interest to the test */
+  _Atomic uint32_t alarms, queued, users; /* signals that arrived */
+  _Atomic int32_t waiter;                 /* thread id of interest to the test */
   /* the library */
   _Atomic uint32_t constructed, started;
   _Atomic int32_t started_on;  /* thread id */

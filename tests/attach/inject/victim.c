@@ -37,15 +37,6 @@ static void complain(int value)
     page->error_value[n] = value;
 }
 
-static void turn(int thread, uint64_t *last)
-{
-  uint64_t now = now_ns(), took = now - *last;
-  if (took > page->longest_ns[thread])
-    page->longest_ns[thread] = took;
-  *last = now;
-  page->turns[thread]++;
-}
-
 static void start(pthread_t *thread, void *(*function)(void *), intptr_t argument)
 {
   if (pthread_create(thread, NULL, function, (void *)argument) != 0)
@@ -57,7 +48,6 @@ static void start(pthread_t *thread, void *(*function)(void *), intptr_t argumen
 static void *churn(void *argument)
 {
   int self = (int)(intptr_t)argument;
-  uint64_t last = now_ns();
   unsigned seed = (unsigned)self + 1;
   void *kept[64] = {0};
   page->ready++;
@@ -72,7 +62,7 @@ static void *churn(void *argument)
       else
         memset(kept[at], self, size < 64 ? size : 64);
     }
-    turn(self, &last);
+    page->turns[self]++;
   }
   for (int i = 0; i < 64; ++i)
     free(kept[i]);
@@ -251,14 +241,13 @@ static void run_signals(void)
 
 static void run_busy(bool calls)
 {
-  uint64_t last = now_ns();
   page->ready++;
   for (unsigned i = 1; !page->stop; ++i) {
     for (volatile int j = 0; j < 20000; ++j)
       ;
     if (calls && i % 100 == 0)
       syscall(SYS_sched_yield);
-    turn(0, &last);
+    page->turns[0]++;
   }
 }
 
