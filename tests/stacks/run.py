@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py python|native|unknown|many: runs a program under the tracer on the simulated device, and compares the sites of its report
-with what the program's own source says. Python of every version that is found: this one, pyenv's, and those that
+"""run.py python|native|unknown|many: runs a program under the tracer on the simulated device, and compares the sites of
+its report with what the program's own source says. Python of every version that is found: this one, pyenv's, and those that
 SC_PYTHONS names, with colons between."""
 import glob
 import json
@@ -88,8 +88,8 @@ def all_pythons():
     yield from filter(None, os.environ.get("SC_PYTHONS", "").split(":"))
 
 
-def names_of(process, function):
-    """The native functions of the site that `function` leads, without what libc adds."""
+def sites_in(process, function):
+    """The sites whose innermost native frame is in `function`."""
     for site in process["sites"]:
         if site["native"] and site["native"][0]["function"] == function:
             yield site
@@ -108,10 +108,10 @@ def check_native(variant, folder):
     check(f"{variant}: outer > middle > inner", chains.get(("inner", "middle", "outer", "main")), 7)
     check(f"{variant}: recursion", chains.get(("inner", "deep", "deep", "deep")), 1)
     check(f"{variant}: plug-ins", sum(count for names, count in chains.items() if names[0] == "plugin_sync"), 10)
-    files = {site["native"][0]["file"] for site in names_of(process, "inner")}
+    files = {site["native"][0]["file"] for site in sites_in(process, "inner")}
     check(f"{variant}: source file", {os.path.basename(str(file)) for file in files}, {"native.c"})
     # Each plug-in is a file of its own, wherever it was loaded.
-    sites = list(names_of(process, "plugin_sync"))
+    sites = list(sites_in(process, "plugin_sync"))
     check(f"{variant}: a site for each plug-in", sorted(site["count"] for site in sites), [5, 5])
     return True
 

@@ -3,10 +3,11 @@
 import asyncio
 import atexit
 import ctypes
+import os
 import sys
 import threading
 
-rt = ctypes.CDLL("libcudart.so.13")
+rt = ctypes.CDLL(os.environ["SC_CUDART"])
 rt.cudaFree(None)
 for _ in range(1000):  # the offsets are checked in a pending call, which the main thread makes soon
     pass
