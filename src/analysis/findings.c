@@ -15,6 +15,15 @@ const char *sc_class_name(enum sc_class cls)
   return (unsigned)cls < SC_CLASS_COUNT ? names[cls] : "unknown";
 }
 
+int sc_class_named(const char *name)
+{
+  for (int i = 0; i < SC_CLASS_COUNT; ++i) {
+    if (strcmp(sc_class_name((enum sc_class)i), name) == 0)
+      return i;
+  }
+  return -1;
+}
+
 const char *sc_memory_name(unsigned memory)
 {
   static const char *const names[] = {[SC_MEMORY_UNKNOWN] = "unknown", [SC_MEMORY_PAGEABLE] = "pageable",

@@ -8,6 +8,7 @@
 #include "trace/counts.h"
 
 const char *sc_class_name(enum sc_class cls); /* "explicit", "copy", "pageable", "implicit" */
+int sc_class_named(const char *name);         /* the enum sc_class of that name; -1: none */
 const char *sc_memory_name(unsigned memory);  /* enum sc_memory as a word: "pinned"; "unknown" for any other value */
 const char *sc_direction_name(unsigned direction); /* enum sc_direction: "device-to-host"; NULL where it has none */
 
@@ -252,6 +253,8 @@ bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **ou
  * threads overlap: only one thread's is a share of wall time. */
 const struct sc_thread_findings *sc_process_longest_wait(const struct sc_process *process, size_t *waiting);
 
+/* The findings, or one of their processes, come from the simulated device: no speed may be printed. */
+bool sc_findings_simulated(const struct sc_findings *findings);
 /* Its times are no times of a GPU. Of findings that are simulated as a whole every process is, unless they say which. */
 bool sc_process_is_simulated(const struct sc_findings *findings, const struct sc_process *process);
 

@@ -148,6 +148,14 @@ void sc_ranks_free(struct sc_ranks *ranks)
   *ranks = (struct sc_ranks){0};
 }
 
+bool sc_findings_simulated(const struct sc_findings *f)
+{
+  bool simulated = f->simulated;
+  for (size_t i = 0; i < f->process_count; ++i)
+    simulated |= f->processes[i].simulated;
+  return simulated;
+}
+
 bool sc_process_is_simulated(const struct sc_findings *f, const struct sc_process *p)
 {
   bool says_which = false;

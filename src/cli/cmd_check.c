@@ -157,10 +157,8 @@ static enum sc_status add_max_syncs(struct check *check, struct sc_error *err)
   if (!e || !copy(&e->range, check->range) || !copy(&e->site, check->site) || !copy(&e->thread, check->thread) ||
       !copy(&e->rank, check->rank))
     return sc_error_no_memory(err);
-  for (int i = 0; check->cls && i < SC_CLASS_COUNT; ++i) {
-    if (strcmp(sc_class_name((enum sc_class)i), check->cls) == 0)
-      e->cls = i;
-  }
+  if (check->cls)
+    e->cls = sc_class_named(check->cls);
   if (check->cls && e->cls < 0)
     return sc_error_set(err, SC_ERR_USAGE, "--class: '%.80s' is none of: explicit, copy, pageable, implicit",
                         check->cls);

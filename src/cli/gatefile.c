@@ -44,10 +44,8 @@ static bool copy(char **out, const char *text)
 
 static bool copy_selectors(const struct sc_config_expectation *from, struct sc_gate_expectation *to)
 {
-  for (int i = 0; from->cls && i < SC_CLASS_COUNT; ++i) {
-    if (strcmp(sc_class_name((enum sc_class)i), from->cls) == 0)
-      to->cls = i;
-  }
+  if (from->cls)
+    to->cls = sc_class_named(from->cls);
   return copy(&to->variant, from->variant) && copy(&to->range, from->range) && copy(&to->level, from->level) &&
          copy(&to->site, from->site) && copy(&to->thread, from->thread) && copy(&to->rank, from->rank) &&
          copy(&to->process, from->process);

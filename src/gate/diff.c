@@ -13,14 +13,6 @@ const char *diff_change_name(enum diff_change change)
   return (unsigned)change < SC_COUNTOF(names) ? names[change] : "unknown";
 }
 
-bool diff_is_simulated(const struct sc_findings *f)
-{
-  bool simulated = f->simulated;
-  for (size_t i = 0; i < f->process_count; ++i)
-    simulated |= f->processes[i].simulated;
-  return simulated;
-}
-
 static enum diff_change change_of(double before, double after)
 {
   if (isnan(before) && isnan(after))

@@ -49,6 +49,5 @@ void diff_runs(struct sc_diff *diff);     /* diff_runs.c */
 void diff_programs(struct sc_diff *diff); /* diff_programs.c */
 
 const char *diff_change_name(enum diff_change change); /* "same", "changed", "appeared", "gone" */
-bool diff_is_simulated(const struct sc_findings *findings);
 
 #endif

@@ -10,10 +10,9 @@
 #include "gate/judge.h"
 
 struct side {
-  uint64_t syncs, by_class[SC_CLASS_COUNT], poll_waits, uncertain, lost, steps;
+  uint64_t syncs, by_class[SC_CLASS_COUNT], poll_waits, uncertain, lost;
   double wait_us, step_median; /* of the process with most a step; NaN: no steps */
   size_t measured;
-  bool whole_steps; /* every measured process that waits has steps */
 };
 
 struct entry { /* a range or a site of both sides */
@@ -33,7 +32,7 @@ struct table {
 
 static struct side sum_up(const struct sc_findings *f)
 {
-  struct side s = {.step_median = NAN, .whole_steps = true};
+  struct side s = {.step_median = NAN};
   for (size_t i = 0; i < f->process_count; ++i) {
     const struct sc_process *p = &f->processes[i];
     if (p->unmeasured)
@@ -46,8 +45,6 @@ static struct side sum_up(const struct sc_findings *f)
     s.uncertain += p->counts.uncertain;
     s.wait_us += (double)p->counts.wait_ns / 1e3;
     s.lost += p->lost_records + p->lost_chunks;
-    s.steps += p->has_steps ? p->steps - p->warmup : 0;
-    s.whole_steps &= p->has_steps || p->counts.syncs == 0;
     if (p->has_steps && !isnan(p->step_median) && (isnan(s.step_median) || p->step_median > s.step_median))
       s.step_median = p->step_median;
   }
@@ -245,7 +242,7 @@ static void add_sites(struct sc_diff *diff, struct table *table, const struct sc
 
 static void emit(struct sc_diff *diff, const struct table *table, enum diff_section section, bool per_step)
 {
-  const bool simulated[2] = {diff_is_simulated(diff->before), diff_is_simulated(diff->after)};
+  const bool simulated[2] = {sc_findings_simulated(diff->before), sc_findings_simulated(diff->after)};
   for (size_t i = 0; i < table->count && !diff->failed; ++i) {
     const struct entry *e = &table->list[i];
     double value[2];
@@ -285,7 +282,7 @@ static void add_totals(struct sc_diff *diff, const struct side *b, const struct 
              (double)b->by_class[c], (double)a->by_class[c]);
   diff_add(diff, DIFF_TOTALS, DIFF_COUNT, sc_strdup("poll waits"), "in all", (double)b->poll_waits,
            (double)a->poll_waits);
-  if (!diff_is_simulated(diff->before) && !diff_is_simulated(diff->after))
+  if (!sc_findings_simulated(diff->before) && !sc_findings_simulated(diff->after))
     diff_add(diff, DIFF_TOTALS, DIFF_TIME, sc_strdup("wait"), "in all", b->wait_us, a->wait_us);
 }
 

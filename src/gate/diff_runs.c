@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gate/diff.h"
+#include "gate/judge.h"
 
 static bool same(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 
@@ -27,12 +28,6 @@ static const struct sc_run *find_run(const struct sc_findings *f, const struct s
   return NULL;
 }
 
-static char *run_name(const struct sc_run *run)
-{
-  return sc_asprintf("%s, E = %" PRIu64 ", %" PRIu64 " token%s", run->variant, run->experts, run->tokens,
-                     run->tokens == 1 ? "" : "s");
-}
-
 static void doubt_run(struct sc_diff *diff, const struct sc_run *run)
 {
   if (!run->counted)
@@ -50,8 +45,8 @@ static void add_run(struct sc_diff *diff, const struct sc_run *b, const struct s
            a_counted ? a->per_forward : NAN);
   diff_add(diff, DIFF_RUNS, DIFF_COUNT, run_name(either), "syncs a layer, most",
            b_counted ? (double)b->per_layer_max : NAN, a_counted ? (double)a->per_layer_max : NAN);
-  const double b_time = b && !diff_is_simulated(diff->before) ? b->forward_p50_us : NAN,
-               a_time = a && !diff_is_simulated(diff->after) ? a->forward_p50_us : NAN;
+  const double b_time = b && !sc_findings_simulated(diff->before) ? b->forward_p50_us : NAN,
+               a_time = a && !sc_findings_simulated(diff->after) ? a->forward_p50_us : NAN;
   if (!isnan(b_time) || !isnan(a_time))
     diff_add(diff, DIFF_RUNS, DIFF_TIME, run_name(either), "forward p50", b_time, a_time);
   const double b_floor = b ? b->floor_mean_us : NAN, a_floor = a ? a->floor_mean_us : NAN;
@@ -103,7 +98,7 @@ void diff_runs(struct sc_diff *diff)
   }
   if (common == 0)
     diff_doubt(diff, "no run is of the same layer on both sides");
-  const bool times = !diff_is_simulated(b) && !diff_is_simulated(a);
+  const bool times = !sc_findings_simulated(b) && !sc_findings_simulated(a);
   for (size_t i = 0; i < b->ruler_count && times; ++i)
     compare_ruler(diff, &b->ruler[i], sc_findings_ruler(a, b->ruler[i].method));
   for (size_t i = 0; i < a->ruler_count && times; ++i) {

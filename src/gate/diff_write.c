@@ -16,13 +16,13 @@ static const char *const titles[DIFF_SECTION_COUNT] = {"totals",
                                                        "cost of one more sync",
                                                        "host, device and conditions"};
 
-/* Times of hosts are never equal; everything else is shown only where it differs. */
 /* A program has many ranges, and most of them sync on neither side: JSON has them. */
 static bool is_range_without_syncs(const struct diff_row *row)
 {
   return row->section == DIFF_RANGES && !(row->before > 0) && !(row->after > 0); /* NAN: it was not there */
 }
 
+/* Times of hosts are never equal; everything else is shown only where it differs. */
 static bool is_shown(const struct diff_row *row)
 {
   if (is_range_without_syncs(row))
@@ -116,7 +116,7 @@ static void put_equality(struct sc_buf *buf, const struct sc_diff *diff)
 
 static void put_simulated(struct sc_buf *buf, const struct sc_diff *diff, const char *end)
 {
-  const bool b = diff_is_simulated(diff->before), a = diff_is_simulated(diff->after);
+  const bool b = sc_findings_simulated(diff->before), a = sc_findings_simulated(diff->after);
   if (b || a)
     sc_buf_printf(buf, "SIMULATED: %s on a simulated device. Counts are real, times are not.%s",
                   b && a ? "both were"
@@ -125,12 +125,10 @@ static void put_simulated(struct sc_buf *buf, const struct sc_diff *diff, const 
                   end);
 }
 
-void sc_diff_write_text(const struct sc_diff *diff, struct sc_buf *buf)
+/* Each section with something to show, under its title and what else stands above its rows. */
+static void put_sections(struct sc_buf *buf, const struct sc_diff *diff, const char *head,
+                         void (*put_row)(const struct diff_row *row, struct sc_buf *buf))
 {
-  put_simulated(buf, diff, "\n");
-  put_equality(buf, diff);
-  put_verdict(buf, diff);
-  sc_buf_puts(buf, "\n");
   for (int section = 0; section < DIFF_SECTION_COUNT; ++section) {
     bool titled = false;
     for (size_t i = 0; i < diff->row_count; ++i) {
@@ -138,15 +136,29 @@ void sc_diff_write_text(const struct sc_diff *diff, struct sc_buf *buf)
       if (row->section != (enum diff_section)section || !is_shown(row))
         continue;
       if (!titled)
-        sc_buf_printf(buf, "\n%s\n", titles[section]);
+        sc_buf_printf(buf, "\n%s\n%s", titles[section], head);
       titled = true;
-      sc_buf_printf(buf, "  %-8s  ", row->change == DIFF_SAME ? "" : diff_change_name(row->change));
-      gate_put_name(buf, row->what);
-      sc_buf_puts(buf, ": ");
-      put_change(buf, row);
-      sc_buf_puts(buf, "\n");
+      put_row(row, buf);
     }
   }
+}
+
+static void text_row(const struct diff_row *row, struct sc_buf *buf)
+{
+  sc_buf_printf(buf, "  %-8s  ", row->change == DIFF_SAME ? "" : diff_change_name(row->change));
+  gate_put_name(buf, row->what);
+  sc_buf_puts(buf, ": ");
+  put_change(buf, row);
+  sc_buf_puts(buf, "\n");
+}
+
+void sc_diff_write_text(const struct sc_diff *diff, struct sc_buf *buf)
+{
+  put_simulated(buf, diff, "\n");
+  put_equality(buf, diff);
+  put_verdict(buf, diff);
+  sc_buf_puts(buf, "\n");
+  put_sections(buf, diff, "", text_row);
 }
 
 /* ---- Markdown -------------------------------------------------------------------------------- */
@@ -176,18 +188,7 @@ void sc_diff_write_markdown(const struct sc_diff *diff, struct sc_buf *buf)
   gate_put_markdown(buf, &verdict);
   sc_buf_puts(buf, "**\n");
   sc_buf_free(&verdict);
-  for (int section = 0; section < DIFF_SECTION_COUNT; ++section) {
-    bool titled = false;
-    for (size_t i = 0; i < diff->row_count; ++i) {
-      const struct diff_row *row = &diff->rows[i];
-      if (row->section != (enum diff_section)section || !is_shown(row))
-        continue;
-      if (!titled)
-        sc_buf_printf(buf, "\n%s\n\n| | what | before -> after |\n|---|---|---|\n", titles[section]);
-      titled = true;
-      md_row(row, buf);
-    }
-  }
+  put_sections(buf, diff, "\n| | what | before -> after |\n|---|---|---|\n", md_row);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -233,8 +234,8 @@ void sc_diff_write_json(const struct sc_diff *diff, struct sc_buf *buf)
               &ok);
   sc_json_put(root, "why", sc_json_text(why), &ok);
   sc_json_put(root, "counts_equal", diff->of_runs ? json_boolean(differ == 0) : json_null(), &ok);
-  sc_json_put(root, "simulated_before", json_boolean(diff_is_simulated(diff->before)), &ok);
-  sc_json_put(root, "simulated_after", json_boolean(diff_is_simulated(diff->after)), &ok);
+  sc_json_put(root, "simulated_before", json_boolean(sc_findings_simulated(diff->before)), &ok);
+  sc_json_put(root, "simulated_after", json_boolean(sc_findings_simulated(diff->after)), &ok);
   for (int section = 0; section < DIFF_SECTION_COUNT; ++section) {
     json_t *rows = json_array();
     for (size_t i = 0; i < diff->row_count; ++i) {

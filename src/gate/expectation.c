@@ -260,13 +260,8 @@ static char **selector_slot(struct sc_gate_expectation *e, const char *name, siz
 
 static enum sc_status take_class(struct parser *p, const char *name)
 {
-  for (int i = 0; i < SC_CLASS_COUNT; ++i) {
-    if (strcmp(sc_class_name((enum sc_class)i), name) == 0) {
-      p->e->cls = i;
-      return SC_OK;
-    }
-  }
-  return wrong(p, "the classes are explicit, copy, pageable and implicit");
+  p->e->cls = sc_class_named(name);
+  return p->e->cls >= 0 ? SC_OK : wrong(p, "the classes are explicit, copy, pageable and implicit");
 }
 
 /* NAME(PATTERN). The pattern ends at the first ")." and may hold any other parenthesis. */

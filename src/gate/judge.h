@@ -14,7 +14,6 @@ size_t range_parent(const struct sc_process *process, size_t index); /* SC_NOWHE
 
 /* judge.c: one expectation while it is judged. */
 struct judging {
-  struct sc_gate_report *report;
   struct sc_gate_result *result;
   const struct sc_gate *gate;
   const struct sc_gate_expectation *e;
@@ -49,6 +48,8 @@ void judge_extra_add(struct judging *j, struct sc_gate_extra *extra, const char 
 void judge_processes(struct judging *j); /* judge_process.c */
 void judge_runs(struct judging *j);      /* judge_runs.c */
 
-char *process_name(const struct sc_process *process);
+/* New strings, as a verdict names them; NULL: memory is out. */
+char *process_name(const struct sc_process *process); /* judge.c */
+char *run_name(const struct sc_run *run);             /* judge_runs.c */
 
 #endif

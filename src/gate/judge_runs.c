@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *run_name(const struct sc_run *run)
+char *run_name(const struct sc_run *run)
 {
   return sc_asprintf("%s, E = %" PRIu64 ", %" PRIu64 " token%s", run->variant, run->experts, run->tokens,
                      run->tokens == 1 ? "" : "s");

@@ -260,7 +260,7 @@ static bool judge_all(struct sc_gate_report *report, const struct sc_findings *f
     struct sc_gate_result *result = &report->results[i];
     *result = (struct sc_gate_result){.expectation = &gate->expectations[i], .low = NAN, .high = NAN};
     struct judging j = {
-        .report = report, .result = result, .gate = gate, .e = result->expectation, .findings = findings, .used = used};
+        .result = result, .gate = gate, .e = result->expectation, .findings = findings, .used = used};
     memset(used, 0, gate->exception_count * sizeof *used);
     judge_one(&j, facts);
     if (j.failed)
@@ -280,9 +280,7 @@ enum sc_status sc_gate_judge(const struct sc_gate *gate, const struct sc_finding
   bool ok = report && most && used;
   if (ok) {
     report->gate = gate;
-    report->simulated = findings->simulated;
-    for (size_t i = 0; i < findings->process_count; ++i)
-      report->simulated |= findings->processes[i].simulated;
+    report->simulated = sc_findings_simulated(findings);
     report->warnings = findings->warnings;
     report->warning_count = findings->warning_count;
     report->source = sc_strdup(facts && facts->source ? facts->source : "findings");

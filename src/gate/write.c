@@ -33,6 +33,11 @@ void gate_put_name(struct sc_buf *buf, const char *text)
     sc_buf_puts(buf, "...");
 }
 
+const char *gate_name(const struct sc_gate_report *report)
+{
+  return report->gate->name ? report->gate->name : "synccount check";
+}
+
 void gate_put_number(struct sc_buf *buf, enum sc_gate_measure measure, double value)
 {
   char text[SC_TIME_TEXT];

@@ -9,6 +9,7 @@
 
 /* Printable, cut with "..." after NAME_MAX_SHOWN bytes. */
 void gate_put_name(struct sc_buf *buf, const char *text);
+const char *gate_name(const struct sc_gate_report *report);
 void gate_put_number(struct sc_buf *buf, enum sc_gate_measure measure, double value);
 /* "found 1 to 5 in 40 occurrences of 2 ranges, 3 of them not as expected; 6 more were warm-up" */
 void gate_put_found(struct sc_buf *buf, const struct sc_gate_result *result);

@@ -92,7 +92,7 @@ static void put_problem(const struct sc_gate_result *r, struct sc_buf *buf)
 static void put_case(const struct sc_gate_report *report, const struct sc_gate_result *r, struct sc_buf *buf)
 {
   sc_buf_puts(buf, "    <testcase classname=\"");
-  put_xml_name(buf, report->gate->name ? report->gate->name : "synccount check");
+  put_xml_name(buf, gate_name(report));
   sc_buf_puts(buf, "\" name=\"");
   put_xml_name(buf, r->expectation->text);
   if (r->verdict == SC_GATE_PASSED) {
@@ -107,7 +107,7 @@ static void put_case(const struct sc_gate_report *report, const struct sc_gate_r
 static void put_trouble(const struct sc_gate_report *report, struct sc_buf *buf)
 {
   sc_buf_puts(buf, "    <testcase classname=\"");
-  put_xml_name(buf, report->gate->name ? report->gate->name : "synccount check");
+  put_xml_name(buf, gate_name(report));
   sc_buf_puts(buf, "\" name=\"measurement\">\n      <error type=\"not measured\" message=\"");
   put_xml_name(buf, report->trouble);
   sc_buf_puts(buf, "\"></error>\n    </testcase>\n");
@@ -138,7 +138,7 @@ void sc_gate_write_junit(const struct sc_gate_report *report, struct sc_buf *buf
   sc_buf_puts(buf, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"synccount\"");
   put_counts(report, buf);
   sc_buf_puts(buf, ">\n  <testsuite name=\"");
-  put_xml_name(buf, report->gate->name ? report->gate->name : "synccount check");
+  put_xml_name(buf, gate_name(report));
   sc_buf_puts(buf, report->simulated ? " (SIMULATED)\"" : "\"");
   put_counts(report, buf);
   sc_buf_puts(buf, " skipped=\"0\">\n");

@@ -80,7 +80,7 @@ void sc_gate_write_text(const struct sc_gate_report *report, bool quiet, struct 
 {
   if (report->simulated)
     sc_buf_printf(buf, "%s\n", gate_simulated);
-  put_line(buf, "gate: ", report->gate->name ? report->gate->name : "synccount check");
+  put_line(buf, "gate: ", gate_name(report));
   put_line(buf, "source: ", report->source);
   for (size_t i = 0; i < report->process_count && !quiet; ++i) {
     sc_buf_puts(buf, "  ");
@@ -193,7 +193,7 @@ void sc_gate_write_markdown(const struct sc_gate_report *report, struct sc_buf *
   struct sc_buf headline = {0};
   gate_put_headline(&headline, report);
   sc_buf_puts(buf, "### ");
-  put_md_name(buf, report->gate->name ? report->gate->name : "synccount check", "\n\n**");
+  put_md_name(buf, gate_name(report), "\n\n**");
   put_plain(buf, &headline, "**\n\n");
   if (report->simulated)
     sc_buf_printf(buf, "%s\n\n", gate_simulated);

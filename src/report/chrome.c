@@ -298,7 +298,7 @@ enum sc_status sc_report_write_chrome(const struct sc_findings *f, const struct 
     sc_buf_puts(&c.line, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"generator\":\"synccount\",\"version\":");
     sc_escape_json(&c.line, f->version ? f->version : "unknown");
     sc_buf_printf(&c.line, ",\"simulated\":%s,\"start_unix_ns\":\"%" PRIu64 "\"},\"traceEvents\":[",
-                  sc_report_is_simulated(f) ? "true" : "false", c.base_ns);
+                  sc_findings_simulated(f) ? "true" : "false", c.base_ns);
   }
   for (size_t i = 0; i < f->process_count && status == SC_OK; i++)
     status = write_process(&c, f, i, err);

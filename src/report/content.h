@@ -36,8 +36,6 @@ bool sc_put_drift(struct sc_buf *buf, const struct sc_findings *findings);
 const char *sc_plural(uint64_t n); /* "s" unless n is 1 */
 
 /* ---- what may be shown ------------------------------------------------------------------------ */
-/* The findings, or one of their processes, come from the simulated device: no speed may be printed. */
-bool sc_report_is_simulated(const struct sc_findings *findings);
 /* Times of the forward may be shown: measured on a device, and the variant verified. */
 bool sc_run_has_forward(const struct sc_findings *findings, const struct sc_run *run);
 /* A floor from a measured ruler; assumed round trips are apart. */

@@ -288,7 +288,7 @@ static void doubt_losses(struct sc_doc *doc, const struct sc_findings *f)
 
 void sc_content_answer(struct sc_doc *doc, const struct sc_findings *f)
 {
-  if (sc_report_is_simulated(f))
+  if (sc_findings_simulated(f))
     sc_doc_put(doc, SC_BLOCK_BANNER, SC_TONE_BAD,
                "SIMULATED: no GPU was used. Counts are those of the calls made; nothing here is a speed.");
   if (!f->process_count)

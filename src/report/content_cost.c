@@ -156,7 +156,7 @@ static void controls_part(struct sc_doc *doc, const struct sc_findings *f)
 
 void sc_content_cost(struct sc_doc *doc, const struct sc_findings *f)
 {
-  if (sc_report_is_simulated(f))
+  if (sc_findings_simulated(f))
     return;
   marginal_part(doc, f);
   controls_part(doc, f);

@@ -55,7 +55,7 @@ static void ruler_row(struct sc_doc *doc, const struct sc_ruler_row *row)
 
 static void ruler_part(struct sc_doc *doc, const struct sc_findings *f)
 {
-  if (!f->ruler_count || sc_report_is_simulated(f))
+  if (!f->ruler_count || sc_findings_simulated(f))
     return;
   sc_doc_put(doc, SC_BLOCK_FOLD, SC_TONE_PLAIN, "Ruler: how long this host waits, in us, untraced");
   sc_doc_figure(doc, SC_FIGURE_RULER, 0);

@@ -612,7 +612,7 @@ static void waits_line(struct sc_doc *doc, const struct sc_ranks *ranks)
 
 void sc_content_ranks(struct sc_doc *doc, const struct sc_findings *f)
 {
-  bool simulated = sc_report_is_simulated(f);
+  bool simulated = sc_findings_simulated(f);
   struct sc_ranks ranks;
 
   if (!sc_findings_ranks(f, &ranks)) {

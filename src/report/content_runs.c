@@ -112,7 +112,7 @@ static void count_cells(struct sc_doc *doc, const struct sc_run *run)
 static void time_cells(struct sc_doc *doc, const struct sc_findings *f, const struct sc_run *run)
 {
   bool has_floor = sc_run_has_floor(f, run), has_forward = sc_run_has_forward(f, run);
-  bool omitted = !run->verified && !sc_report_is_simulated(f);
+  bool omitted = !run->verified && !sc_findings_simulated(f);
   struct sc_buf floor = {0}, range = {0}, forward = {0}, share = {0};
 
   sc_put_time(&floor, has_floor ? run->floor_mean_us : NAN);

@@ -280,7 +280,7 @@ static void put_ruler(struct sc_buf *html, const struct sc_findings *f)
   struct log_axis axis;
   size_t rows = 0;
 
-  if (sc_report_is_simulated(f) || !ruler_axis(f, &axis))
+  if (sc_findings_simulated(f) || !ruler_axis(f, &axis))
     return;
   for (size_t i = 0; i < f->ruler_count; i++)
     rows += row_is_whole(&f->ruler[i]) ? 1 + shows_blocks(&f->ruler[i]) : 0;

@@ -70,7 +70,7 @@ static void put_site(struct sc_buf *line, const struct sc_process *p, const stru
 
 static enum sc_status write_folded(const struct sc_findings *f, struct sc_out *out, bool by_count, struct sc_error *err)
 {
-  if (!by_count && sc_report_is_simulated(f))
+  if (!by_count && sc_findings_simulated(f))
     return sc_error_set(err, SC_ERR_MEASURE,
                         "format folded is weighted by waits, and the simulated device has none (SIMULATED): use "
                         "--format folded-count");

@@ -284,7 +284,7 @@ static void verdict_of_processes(struct sc_buf *text, const struct sc_findings *
   if (f->process_count > 1)
     sc_buf_printf(text, " in %zu processes", f->process_count);
   const struct sc_thread_findings *longest = sc_process_longest_wait(busiest, NULL);
-  if (longest && !sc_report_is_simulated(f)) {
+  if (longest && !sc_findings_simulated(f)) {
     sc_buf_puts(text, f->process_count > 1 ? "; the longest waiting thread waited " : "; its longest waiting thread waited ");
     sc_put_time(text, longest->wait_us);
     if (!isnan(busiest->wall_us)) {
@@ -336,7 +336,7 @@ static void put_plain(struct sc_buf *html, const char *text)
 static void put_head(struct page *page)
 {
   struct sc_buf *html = &page->html, verdict = {0};
-  bool simulated = sc_report_is_simulated(page->f);
+  bool simulated = sc_findings_simulated(page->f);
 
   put_verdict(&verdict, page->f);
   html->failed |= verdict.failed;
@@ -361,7 +361,7 @@ static void put_foot(struct page *page)
   sc_buf_puts(html, page->in_section ? "</section>\n</main>\n<footer>" : "</main>\n<footer>");
   sc_buf_puts(html, "synccount ");
   sc_escape_html(html, page->f->version ? page->f->version : "");
-  sc_buf_puts(html, sc_report_is_simulated(page->f) ? ". SIMULATED: no GPU was used." : ".");
+  sc_buf_puts(html, sc_findings_simulated(page->f) ? ". SIMULATED: no GPU was used." : ".");
   sc_buf_puts(html, " This file needs no network and no script.</footer>\n</body></html>\n");
 }
 

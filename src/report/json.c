@@ -79,7 +79,7 @@ static void put_fields(json_t *root, const struct sc_findings *f, bool *ok)
 
     sc_json_put_named(group_object(root, field->group, ok), field->key, field_value(field), ok);
   }
-  sc_json_put(json_object_get(root, "device"), "simulated", json_boolean(sc_report_is_simulated(f)), ok);
+  sc_json_put(json_object_get(root, "device"), "simulated", json_boolean(sc_findings_simulated(f)), ok);
 }
 
 /* ---- ruler, marginal cost ------------------------------------------------------------------------ */
@@ -142,7 +142,7 @@ static json_t *control_value(const struct sc_control *c, bool *ok)
 /* Everything that is a time of the device: absent altogether when the device is simulated. */
 static void put_times(json_t *root, const struct sc_findings *f, bool *ok)
 {
-  bool simulated = sc_report_is_simulated(f);
+  bool simulated = sc_findings_simulated(f);
   const struct sc_ruler_row *trip = sc_round_trip(f);
   json_t *ruler = json_array(), *marginal = NULL, *controls = NULL, *assumed = json_array();
 
@@ -341,7 +341,7 @@ static json_t *rank_value(const struct sc_rank *rank, bool simulated, bool *ok)
 static json_t *ranks_value(const struct sc_findings *f, bool *ok)
 {
   json_t *object, *syncs, *each;
-  bool simulated = sc_report_is_simulated(f), apart;
+  bool simulated = sc_findings_simulated(f), apart;
   struct sc_ranks ranks = {0};
 
   *ok &= sc_findings_ranks(f, &ranks);

@@ -86,28 +86,19 @@ void sc_put_share(struct sc_buf *buf, double part, double whole)
 
 const char *sc_plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
-bool sc_report_is_simulated(const struct sc_findings *findings)
-{
-  bool simulated = findings->simulated;
-
-  for (size_t i = 0; i < findings->process_count; i++)
-    simulated |= findings->processes[i].simulated;
-  return simulated;
-}
-
 bool sc_run_has_forward(const struct sc_findings *findings, const struct sc_run *run)
 {
-  return !sc_report_is_simulated(findings) && run->verified && !isnan(run->forward_p50_us);
+  return !sc_findings_simulated(findings) && run->verified && !isnan(run->forward_p50_us);
 }
 
 bool sc_run_has_floor(const struct sc_findings *findings, const struct sc_run *run)
 {
-  return !sc_report_is_simulated(findings) && run->counted && !isnan(run->floor_mean_us);
+  return !sc_findings_simulated(findings) && run->counted && !isnan(run->floor_mean_us);
 }
 
 const struct sc_ruler_row *sc_round_trip(const struct sc_findings *findings)
 {
-  return sc_report_is_simulated(findings) ? NULL : sc_findings_ruler(findings, "launch+readback");
+  return sc_findings_simulated(findings) ? NULL : sc_findings_ruler(findings, "launch+readback");
 }
 
 void sc_put_variant(struct sc_buf *buf, const char *variant, bool capital)
