@@ -72,8 +72,7 @@ struct sc_fused_shape sc_rig_fused_shape(const struct sc_rig *r, enum nvfp4_w13_
 static float amax(const float *x, size_t n)
 {
   float top = 0.0f;
-  for (size_t i = 0; i < n; i++)
-    top = fmaxf(top, fabsf(x[i]));
+  sc_ref_fp4_amax(SC_F32, x, n, &top);
   return top;
 }
 

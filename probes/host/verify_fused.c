@@ -65,18 +65,12 @@ static enum sc_status open_bench(struct bench *b, struct sc_check *c, struct sc_
   return b->y && b->plain && b->gates && b->ups && b->sorted && b->output && b->other ? SC_OK : sc_check_no_memory(err);
 }
 
-static int ascending(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double quantile(struct bench *b, const double *values, double sign, double part)
 {
   const size_t n = b->rig.choices * b->rig.size.intermediate;
   for (size_t i = 0; i < n; i++)
     b->sorted[i] = sign * values[i];
-  qsort(b->sorted, n, sizeof *b->sorted, ascending);
+  sc_stats_sort(b->sorted, n);
   return b->sorted[(size_t)(part * (double)(n - 1))];
 }
 
