@@ -19,7 +19,8 @@ struct sc_writer_options {
   uint64_t max_bytes;    /* 0: no limit of our own */
   bool counts_beyond;    /* the caller counts in sc_writer_beyond what it cannot record: the file promises it */
 };
-/* The caller ends *out with sc_writer_close or, to have its memory back, sc_writer_free. Failure leaves no file behind. */
+/* The caller ends *out with sc_writer_close or, to have its memory back, sc_writer_free. Failure leaves no file
+ * behind. */
 enum sc_status sc_writer_open(const struct sc_writer_options *options, struct sc_writer **out, struct sc_error *err) SC_NODISCARD;
 /* Registers the calling thread; NULL when memory is out or the writer is closed. Where the file can hold no more, a
  * thread that records nothing and counts what it loses. A thread costs 4 KiB of file, more as it records more. */

@@ -175,10 +175,6 @@ static const struct client *who_counts(void) {
 }
 
 static void serve_start(struct client *client) {
-  const struct sc_control_request *request = &client->request;
-  const struct sc_tracer_request asked = {
-    .output = request->output, .api = request->api, .stacks = request->stacks, .max_trace = request->max_trace
-  };
   struct sc_tracer_options options;
   char why[SC_SESSION_WHY];
   const struct client *other = who_counts();
@@ -188,7 +184,7 @@ static void serve_start(struct client *client) {
     return;
   }
   sc_tracer_options_read(&options);
-  sc_tracer_options_take(&options, &asked);
+  sc_tracer_options_take(&options, &client->request);
   client->counts = sc_tracer_wake(&options, why);
   answer(client->counts ? SC_CONTROL_DONE : SC_CONTROL_REFUSED, client->counts ? "" : why);
 }

@@ -96,7 +96,7 @@ void sc_tracer_options_read(struct sc_tracer_options *options) {
   take_stacks(options, getenv("SYNCCOUNT_STACKS"));
 }
 
-void sc_tracer_options_take(struct sc_tracer_options *options, const struct sc_tracer_request *asked) {
+void sc_tracer_options_take(struct sc_tracer_options *options, const struct sc_control_request *asked) {
   options->output = asked->output;
   options->quiet = true;
   take_max_trace(options, asked->max_trace);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "trace/control.h"
 #include "tracer/watch.h"
 
 struct sc_tracer_options {
@@ -22,12 +23,9 @@ struct sc_tracer_options {
 /* Strings point into the environment. A bad value is named in `complaint` and ignored. */
 void sc_tracer_options_read(struct sc_tracer_options *options);
 
-/* What whoever attached asks of us, over what the environment says. Strings are as in the environment, "" is not given;
- * output is borrowed. The program's stderr is not written to. */
-struct sc_tracer_request {
-  const char *output, *api, *stacks, *max_trace;
-};
-void sc_tracer_options_take(struct sc_tracer_options *options, const struct sc_tracer_request *asked);
+/* What whoever attached asks of us, over what the environment says; its folder is borrowed. The program's stderr is not
+ * written to. */
+void sc_tracer_options_take(struct sc_tracer_options *options, const struct sc_control_request *asked);
 
 /* Which file stderr is when the program starts. A program may close it, and open a file of its own under its number:
  * then nothing is said. */
