@@ -69,7 +69,7 @@ def check_phases(counts, variant, cases):
         ]
         total = sum(case["kind"] in kinds for case in cases)
         counts.say(
-            not wrong, f"{variant}-{phase.split('/')[-1]}", f"{total} cases" if not wrong else "; ".join(wrong[:4])
+            total > 0 and not wrong, f"{variant}-{phase.split('/')[-1]}", f"{total} cases" if not wrong else "; ".join(wrong[:4])
         )
     wrong = [case["range"] for case in cases if case["kind"] != "eval" and counts.of(case, "optimizer") != 0]
     counts.say(not wrong, f"{variant}-optimizer", "0 syncs in each case" if not wrong else "; ".join(wrong[:4]))
@@ -138,7 +138,7 @@ def check_threads(counts, cases):
     found = counts.by_path.get("backward")
     total = found["syncs"]["total"] if found else 0
     counts.say(
-        total == wanted, "threads", f"{total} syncs of autograd's threads are listed as backward, {wanted} expected"
+        total == wanted > 0, "threads", f"{total} syncs of autograd's threads are listed as backward, {wanted} expected"
     )
     sites = sum(
         site["count"] for site in counts.process["sites"] if site["kind"] == "sync" and site["range"] == "backward"

@@ -3,7 +3,7 @@
 """Checks reports of tests/gpu/modules_torch.py under `synccount run --torch-modules`: PASS and FAIL lines.
 
 usage: expect_modules.py WHAT KNOWN.json REPORT.json        what the program knows, and the report
-       expect_modules.py cost WITHOUT.json WITH.json        times of a module's call
+       expect_modules.py cost WITHOUT.json WITH.json REPORT.json    times of a module's call; the report of WITH
 """
 
 import json
@@ -132,7 +132,9 @@ def check_profile(what, known, report):
     say(report.process["syncs"]["total"] > 0, "profile-counted", f"{report.process['syncs']['total']} syncs")
 
 
-def check_cost(without, with_option):
+def check_cost(without, with_option, report):
+    calls = sum(r["occurrences"] for r in report.ranges if r["domain"] == "synccount.torch")
+    say(calls > 0, "cost-ranges", f"{calls} calls of modules had a range")
     one, two = load(without)["call_ns"], load(with_option)["call_ns"]
     say(
         two - one < 5000,
@@ -143,12 +145,12 @@ def check_cost(without, with_option):
 
 
 def main():
-    if len(sys.argv) != 4:
+    what = sys.argv[1] if len(sys.argv) > 1 else ""
+    if len(sys.argv) != (5 if what == "cost" else 4):
         print(__doc__, file=sys.stderr)
         return 2
-    what = sys.argv[1]
     if what == "cost":
-        check_cost(sys.argv[2], sys.argv[3])
+        check_cost(sys.argv[2], sys.argv[3], Report(sys.argv[4]))
     else:
         checks = {
             "train": check_train,

@@ -27,5 +27,5 @@ run_part() {
   done
   modules_run modules-without cost && modules_run modules-cost cost --torch-modules &&
     verdicts modules-cost-check 20 "$python" "$here/expect_modules.py" cost "$work/modules-without.json" \
-      "$work/modules-cost.json"
+      "$work/modules-cost.json" "$work/modules-cost-report.json"
 }
