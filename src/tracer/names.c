@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "tracer/lock.h"
 
 struct sc_name {
@@ -24,11 +25,8 @@ static uint32_t count, last_id, last_session;
 
 /* FNV-1a: names are short. Of a longer one than the writer keeps, one byte more is looked at: it cuts, and says so. */
 static uint64_t hash_of(const char *text, size_t *length) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  size_t n = 0;
-  for (; text[n] != '\0' && n <= SC_TRACE_STRING_MAX; n++)
-    hash = (hash ^ (unsigned char)text[n]) * 0x100000001b3u;
-  *length = n;
+  *length = strnlen(text, SC_TRACE_STRING_MAX + 1);
+  uint64_t hash = sc_hash_bytes(SC_HASH_SEED, text, *length);
   return hash ^ (hash >> 29);
 }
 
