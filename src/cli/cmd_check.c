@@ -64,6 +64,7 @@ struct check {
   struct bench bench;
   struct sc_gate gate;
   struct sc_config_gate *file;
+  const char *gate_path; /* of file, as it was typed; NULL: no gate */
   enum check_format format;
   const char *junit;
   bool github, has_max_syncs, has_warmup, layers_asked; /* the last: by options of the instrumented layers */
@@ -204,19 +205,19 @@ static enum sc_status sort_operands(struct check *check, char **operands, size_t
 {
   const char *configs = check->bench.place.configs;
   enum sc_status status = SC_OK;
-  const char *gate = NULL;
   check->traces = operands;
   for (size_t i = 0; i < count && status == SC_OK; ++i) {
     if (!gatefile_is_one(operands[i], configs)) {
       operands[check->trace_count++] = operands[i];
       continue;
     }
-    if (gate)
-      return sc_error_set(err, SC_ERR_USAGE, "%s and %s are two gates: check one at a time", gate, operands[i]);
-    gate = operands[i];
-    status = gatefile_read(gate, configs, &check->file, err);
+    if (check->gate_path)
+      return sc_error_set(err, SC_ERR_USAGE, "%s and %s are two gates: check one at a time", check->gate_path,
+                          operands[i]);
+    check->gate_path = operands[i];
+    status = gatefile_read(check->gate_path, configs, &check->file, err);
     if (status == SC_OK)
-      status = gatefile_expectations(check->file, gate, &check->gate, err);
+      status = gatefile_expectations(check->file, check->gate_path, &check->gate, err);
   }
   if (status == SC_OK && check->program_argv && check->trace_count)
     return sc_error_set(err, SC_ERR_USAGE, "a program and traces (%s) are two sources: give one", operands[0]);
@@ -224,7 +225,7 @@ static enum sc_status sort_operands(struct check *check, char **operands, size_t
 }
 
 /* The gate's own source, where the command line names none; and its settings in any case. */
-static enum sc_status apply_file(struct check *check, const char *path, struct sc_error *err)
+static enum sc_status apply_file(struct check *check, struct sc_error *err)
 {
   struct sc_config_gate *file = check->file;
   struct settings *s = &check->bench.settings;
@@ -242,7 +243,7 @@ static enum sc_status apply_file(struct check *check, const char *path, struct s
   }
   if (check->has_warmup) /* 0 is a number too */
     file->warmup = 0;
-  return gatefile_settings(file, path, s, err);
+  return gatefile_settings(file, check->gate_path, s, err);
 }
 
 static bool is_of_program(const struct sc_gate_expectation *e)
@@ -531,7 +532,7 @@ static int run_check(struct check *check, char **operands, size_t count)
   check->layers_asked = layers_asked(&bench->settings);
   check->tracing_asked = tracing_asked(&bench->settings);
   if (status == SC_OK)
-    status = apply_file(check, count ? operands[0] : "", &err);
+    status = apply_file(check, &err);
   if (status == SC_OK)
     status = add_max_syncs(check, &err);
   if (status == SC_OK)

@@ -236,19 +236,15 @@ static void look_at_environment(struct doctor *doctor)
 
 static void look_at_ptrace(struct doctor *doctor)
 {
-  char text[8] = "", *path = sc_asprintf("%s/proc/sys/kernel/yama/ptrace_scope", place_sysroot());
-  int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-  if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+  const int scope = place_yama_scope();
+  if (scope < 0)
     say(doctor, GOOD, NULL, "ptrace: no restriction by Yama");
-  else if (text[0] == '0')
+  else if (scope == 0)
     say(doctor, GOOD, NULL, "ptrace_scope 0: own processes may be attached to");
   else
     say(doctor, NOTE,
         "only loading the tracer into a running process needs it: as root, or sysctl kernel.yama.ptrace_scope=0",
-        "ptrace_scope %c", text[0]);
-  if (fd >= 0)
-    close(fd);
-  free(path);
+        "ptrace_scope %d", scope);
 }
 
 /* The first GPU's instances are files of the driver. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/inject_parts.h"
+#include "cli/place.h"
 
 #define PROC_PATH 64
 
@@ -134,17 +135,6 @@ static const struct inject_map *find_named(const struct inject_maps *maps, const
 
 /* ---- refusals -------------------------------------------------------------------------------------- */
 
-static int yama_scope(void)
-{
-  char text[8] = "";
-  int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return 0;
-  ssize_t got = read(fd, text, sizeof text - 1);
-  close(fd);
-  return got > 0 && text[0] >= '0' && text[0] <= '3' ? text[0] - '0' : 0;
-}
-
 static bool is_traced(pid_t pid, pid_t thread, struct sc_error *err)
 {
   struct inject_status status, tracer;
@@ -166,7 +156,7 @@ enum sc_status inject_forbidden(pid_t pid, pid_t thread, struct sc_error *err)
     return found;
   if (is_traced(pid, thread, err))
     return SC_ERR_SYSTEM;
-  int scope = yama_scope();
+  const int scope = place_yama_scope();
   if (scope == 3)
     return sc_error_set(err, SC_ERR_SYSTEM,
                         "process %ld may not be attached to: kernel.yama.ptrace_scope is 3, which forbids it to "

@@ -3,6 +3,7 @@
 #include "cli/place.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,17 @@ const char *place_sysroot(void)
 {
   const char *root = getenv("SYNCCOUNT_SYSROOT");
   return root ? root : "";
+}
+
+int place_yama_scope(void)
+{
+  char text = 0, *path = sc_asprintf("%s/proc/sys/kernel/yama/ptrace_scope", place_sysroot());
+  int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  ssize_t got = fd < 0 ? -1 : read(fd, &text, 1);
+  if (fd >= 0)
+    close(fd);
+  free(path);
+  return got == 1 && text >= '0' && text <= '3' ? text - '0' : -1;
 }
 
 /* The first of folder/candidate that exists, as a new string. */

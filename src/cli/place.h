@@ -20,5 +20,7 @@ void place_free(struct place *place);
 
 /* What is put in front of /proc, /sys and /dev: "", or the environment's SYNCCOUNT_SYSROOT (tests). */
 const char *place_sysroot(void);
+/* kernel.yama.ptrace_scope, 0 to 3; -1: the kernel has no Yama, or it cannot be read. */
+int place_yama_scope(void);
 
 #endif

@@ -32,8 +32,8 @@ bool target_connect(const struct target *target, int *fd);
 enum sc_status target_explain(const struct target *target, const char *library, struct sc_error *err);
 
 /* One request and its answer. request->head and ->release are filled here. SC_ERR_MEASURE if the process is gone (*gone
- * is set) or says nothing for half a minute; SC_ERR_VERSION if the library is another version's. What it answered is
- * the caller's to judge. */
+ * is set), says nothing for half a minute, or has another version's library. What it answered is the caller's to
+ * judge. */
 enum sc_status target_ask(const struct target *target, int fd, enum sc_control_command command,
                           struct sc_control_request *request, struct sc_control_reply *reply, bool *gone,
                           struct sc_error *err) SC_NODISCARD;

@@ -28,6 +28,7 @@ printf 'version: 1\nexpect:\n  - measure: syncs\n    at_most: few\n' >c.yaml
 refused "c.yaml:3:5: 'syncs <= few'" c.yaml
 printf 'version: 1\nsource:\n  ranges: [x]\nexpect:\n  - expect: syncs <= 1\n' >d.yaml
 refused "d.yaml: 'ranges': 'x' is not PATTERN=LEVEL" d.yaml -- true
+refused "d.yaml: 'ranges': 'x' is not PATTERN=LEVEL" "$source/reports/h200.json" d.yaml
 
 # A misspelt gate is no gate, and options of the layers do not go with a program, whatever the gate says.
 expect 2 "$synccount" check one-sync-per-layr
