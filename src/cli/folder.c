@@ -127,7 +127,6 @@ static enum sc_status open_temporary(struct folder *out, struct sc_error *err)
 
 /* ---- a folder that is kept ------------------------------------------------------------------------ */
 
-
 static bool is_session_part(const char *name)
 {
   return strcmp(name, SESSION_FILE) == 0 || strcmp(name, CLAIM) == 0 || sc_match("*" SC_TRACE_SUFFIX, name);

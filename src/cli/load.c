@@ -80,7 +80,7 @@ static enum sc_status add_report(const char *path, const struct sc_analysis_opti
   if (status == SC_OK && how && (how->warmup || how->from) &&
       !sc_findings_warn(findings, "%s: a report is as it was written: --warmup and --from leave nothing out of it.",
                         path))
-    status = sc_error_set(err, SC_ERR_NOMEM, "out of memory");
+    status = sc_error_no_memory(err);
   return status;
 }
 

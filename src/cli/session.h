@@ -35,8 +35,8 @@ struct session_outcome {
   bool nothing;      /* of a run: no process was measured */
   size_t unexpected; /* runs whose count or output is not what it must be */
 };
-/* Fills findings from the folder's files. SC_ERR_FORMAT, SC_ERR_IO, SC_ERR_VERSION if one is damaged or missing. */
-/* options, which may be NULL: what is set in them replaces what a session of `synccount run` was read with. */
+/* Fills findings from the folder's files. SC_ERR_FORMAT, SC_ERR_IO, SC_ERR_VERSION if one is damaged or missing.
+ * options, which may be NULL: what is set in them replaces what a session of `synccount run` was read with. */
 enum sc_status session_load(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
                             struct session_outcome *outcome, struct sc_error *err) SC_NODISCARD;
 

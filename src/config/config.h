@@ -103,7 +103,6 @@ struct sc_config_gate {
   uint64_t hidden, intermediate, top_k;
   char **command, **traces, **ranges; /* ranges: PATTERN=LEVEL */
   size_t command_count, traces_count, ranges_count;
-  bool has_warmup;
   uint64_t warmup;
   char *from, *stacks, *api;
   bool capture_range, torch_modules, follow, has_follow;

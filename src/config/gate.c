@@ -65,7 +65,7 @@ static const struct field source_fields[] = {
     TEXTS_OF(GATE, "command", command),
     TEXTS_OF(GATE, "traces", traces),
     TEXTS_OF(GATE, "ranges", ranges),
-    {.key = "warmup", .kind = FIELD_NUMBER, .offset = GATE(warmup), .extra = GATE(has_warmup), .max = UINT32_MAX},
+    {.key = "warmup", .kind = FIELD_NUMBER, .offset = GATE(warmup), .extra = NO_EXTRA, .max = UINT32_MAX},
     TEXT_OF(GATE, "from", from),
     {.key = "capture_range", .kind = FIELD_BOOL, .offset = GATE(capture_range), .extra = NO_EXTRA},
     TEXT_OF(GATE, "stacks", stacks),

@@ -49,7 +49,7 @@ static void a_whole_gate_is_read_into_every_field(void **state)
     fail_msg("%s", err.message);
   assert_int_equal(gate->version, 1);
   assert_string_equal(gate->name, "all of it");
-  assert_true(gate->has_source && gate->has_probe && gate->has_warmup && gate->has_follow);
+  assert_true(gate->has_source && gate->has_probe && gate->has_follow);
   assert_string_equal(gate->model, "mixtral-8x7b");
   assert_string_equal(gate->device, "sim");
   assert_int_equal(gate->hidden, 64);
