@@ -13,24 +13,6 @@
 #include "report/report.h"
 #include "trace/trace.h"
 
-static enum sc_status add_trace(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
-                                struct sc_error *err)
-{
-  struct sc_reader *reader = NULL;
-  enum sc_status status = sc_reader_open(path, &reader, err);
-  if (status == SC_OK)
-    status = sc_analysis_read(reader, how, findings, err);
-  sc_reader_close(reader);
-  return status;
-}
-
-/* One process of many, killed while it made its file, must not cost the report of the others: it is a loss. */
-static enum sc_status pass_over(const struct sc_error *why, struct sc_findings *findings, struct sc_error *err)
-{
-  ++findings->lost_chunks;
-  return sc_findings_warn(findings, "%s", why->message) ? SC_OK : sc_error_no_memory(err);
-}
-
 static enum sc_status add_folder(const char *path, const struct sc_analysis_options *how, struct sc_findings *findings,
                                  struct sc_error *err)
 {
@@ -47,11 +29,11 @@ static enum sc_status add_folder(const char *path, const struct sc_analysis_opti
   for (size_t i = 0; status == SC_OK && i < count; ++i) {
     char *file = sc_asprintf("%s/%s", path, names[i]);
     struct sc_error why = {0};
-    status = file ? add_trace(file, how, findings, &why) : sc_error_no_memory(&why);
+    status = file ? session_add_trace(file, how, findings, &why) : sc_error_no_memory(&why);
     if (status == SC_OK)
       ++read;
     else if (status == SC_ERR_FORMAT || status == SC_ERR_IO)
-      status = pass_over(&why, findings, err);
+      status = session_count_loss(&why, findings, err);
     else
       sc_error_set(err, status, "%s", why.message);
     if (status == SC_OK && !read && i + 1 == count) /* nothing is left to report */
@@ -96,7 +78,7 @@ static enum sc_status add_file(const char *path, const struct sc_analysis_option
     return status;
   if (kind != SC_IMPORT_NONE)
     return sc_import_read(path, kind, how, findings, err);
-  status = add_trace(path, how, findings, err);
+  status = session_add_trace(path, how, findings, err);
   if (status == SC_ERR_FORMAT && !starts_as_ours(path))
     return sc_error_set(err, status,
                         "'%s' is no trace: it is neither synccount's (*" SC_TRACE_SUFFIX

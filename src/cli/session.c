@@ -233,15 +233,28 @@ static enum sc_status add_documents(const char *path, const json_t *root, struct
   return status;
 }
 
+enum sc_status session_add_trace(const char *file, const struct sc_analysis_options *options,
+                                 struct sc_findings *findings, struct sc_error *err)
+{
+  struct sc_reader *reader = NULL;
+  enum sc_status status = sc_reader_open(file, &reader, err);
+  if (status == SC_OK)
+    status = sc_analysis_read(reader, options, findings, err);
+  sc_reader_close(reader);
+  return status;
+}
+
+enum sc_status session_count_loss(const struct sc_error *why, struct sc_findings *findings, struct sc_error *err)
+{
+  ++findings->lost_chunks;
+  return sc_findings_warn(findings, "%s", why->message) ? SC_OK : sc_error_no_memory(err);
+}
+
 static enum sc_status add_trace(const char *path, const char *name, const struct sc_analysis_options *options,
                                 struct sc_findings *into, struct sc_error *err)
 {
-  struct sc_reader *reader = NULL;
   char *file = sc_asprintf("%s/%s", path, name);
-  enum sc_status status = file ? sc_reader_open(file, &reader, err) : sc_error_no_memory(err);
-  if (status == SC_OK)
-    status = sc_analysis_read(reader, options, into, err);
-  sc_reader_close(reader);
+  enum sc_status status = file ? session_add_trace(file, options, into, err) : sc_error_no_memory(err);
   free(file);
   return status;
 }
@@ -393,11 +406,8 @@ static enum sc_status load_run(const char *path, const json_t *root, const struc
     struct sc_error why = {0};
     status =
         name ? add_trace(path, name, &options, findings, &why) : malformed(path, "'traces' holds no file name", &why);
-    /* One process of many, killed while it made its file, must not cost the report of the others: it is a loss. */
-    if (name && (status == SC_ERR_FORMAT || status == SC_ERR_IO)) {
-      ++findings->lost_chunks;
-      status = sc_findings_warn(findings, "%s", why.message) ? SC_OK : sc_error_no_memory(&why);
-    }
+    if (name && (status == SC_ERR_FORMAT || status == SC_ERR_IO))
+      status = session_count_loss(&why, findings, &why);
     if (status != SC_OK)
       sc_error_set(err, status, "%s", why.message);
   }

@@ -45,6 +45,14 @@ enum sc_status session_load(const char *path, const struct sc_analysis_options *
 enum sc_status session_add(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
                            struct session_outcome *outcome, struct sc_error *err) SC_NODISCARD;
 
+/* Adds the process of one trace file. */
+enum sc_status session_add_trace(const char *file, const struct sc_analysis_options *options,
+                                 struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
+/* A trace that cannot be read, and why: one process of many, killed while it made its file, must not cost the report of
+ * the others. It is a loss, and a warning. */
+enum sc_status session_count_loss(const struct sc_error *why, struct sc_findings *findings,
+                                  struct sc_error *err) SC_NODISCARD;
+
 /* True if at least one process of the findings was measured. */
 bool session_measured(const struct sc_findings *findings);
 
