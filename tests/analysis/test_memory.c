@@ -1,50 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Every allocation fails once: the analysis says it is out of memory or does without, and leaks and crashes never (ASan
- * judges). The allocators are wrapped by the linker: see CMakeLists.txt. */
+ * judges). */
 #include "test_support.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/analysis.h"
-
-/* The linker's names for the wrapped functions and for the real ones. */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *text);
-char *__real_strndup(const char *text, size_t size);
-int __real_vasprintf(char **out, const char *format, va_list arguments);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t size);
-int __wrap_vasprintf(char **out, const char *format, va_list arguments);
-
-static long left = -1; /* allocations that still succeed; -1: all */
-static bool only_one;  /* after the one that fails, all succeed again */
-static bool fails(void)
-{
-  if (left < 0)
-    return false;
-  if (left > 0) {
-    --left;
-    return false;
-  }
-  left = only_one ? -1 : 0;
-  return true;
-}
-void *__wrap_malloc(size_t size) { return fails() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) { return fails() ? NULL : __real_calloc(count, size); }
-void *__wrap_realloc(void *old, size_t size) { return fails() ? NULL : __real_realloc(old, size); }
-char *__wrap_strdup(const char *text) { return fails() ? NULL : __real_strdup(text); }
-char *__wrap_strndup(const char *text, size_t size) { return fails() ? NULL : __real_strndup(text, size); }
-int __wrap_vasprintf(char **out, const char *format, va_list arguments)
-{
-  return fails() ? -1 : __real_vasprintf(out, format, arguments);
-}
+#include "base/failing_alloc.h"
 
 enum { COPY = 1, SYNC, FORWARD = 1, LAYER, EXPERT, ANY, RUN, DOMAIN, STEP };
 static const char *const strings[] = {"forward",   "layer:0",       "expert:0", "any", "run:masked:E=1:T=1",
@@ -135,7 +97,7 @@ static enum sc_status analyse(uint64_t *syncs)
   return status;
 }
 
-static void fail_each(void)
+static void fail_each(bool only_one)
 {
   uint64_t syncs = 0;
   assert_int_equal(analyse(&syncs), SC_OK);
@@ -143,11 +105,10 @@ static void fail_each(void)
   long tried = 0;
   enum sc_status status;
   do {
-    left = tried++;
+    failing_alloc_begin(tried++, only_one);
     syncs = 0;
     status = analyse(&syncs);
-    bool all_succeeded = left > 0; /* fewer allocations were made than were allowed */
-    left = -1;
+    bool all_succeeded = !failing_alloc_end();
     if (status == SC_OK) {
       assert_int_equal(syncs, 3); /* never a wrong count instead */
       if (all_succeeded)
@@ -162,15 +123,13 @@ static void fail_each(void)
 static void every_failed_allocation_is_said(void **state)
 {
   (void)state;
-  only_one = false;
-  fail_each();
+  fail_each(false);
 }
 
 static void one_failed_allocation_is_not_forgotten(void **state)
 {
   (void)state;
-  only_one = true;
-  fail_each();
+  fail_each(true);
 }
 
 int main(void)

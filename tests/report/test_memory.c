@@ -5,28 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failing_alloc.h"
 #include "fixtures.h"
 #include "test_support.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *pointer, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *pointer, size_t size);
-
-static long countdown = -1; /* -1: none fails; n: the n-th from now */
-
-static bool fails(void)
-{
-  if (countdown < 0)
-    return false;
-  return countdown-- == 0;
-}
-
-void *__wrap_malloc(size_t size) { return fails() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) { return fails() ? NULL : __real_calloc(count, size); }
-void *__wrap_realloc(void *pointer, size_t size) { return fails() ? NULL : __real_realloc(pointer, size); }
 
 /* Fails the n-th allocation; true when the writer came to an end before it. */
 static bool write_failing(const struct sc_findings *f, const char *format, long n, const char *expected)
@@ -37,10 +18,9 @@ static bool write_failing(const struct sc_findings *f, const char *format, long 
   enum sc_status status;
   bool done;
 
-  countdown = n;
+  failing_alloc_begin(n, true);
   status = sc_report_write(f, sc_report_format_find(format), &options, out, &err);
-  done = countdown >= 0;
-  countdown = -1;
+  done = !failing_alloc_end();
   if (status == SC_OK)
     assert_string_equal(sc_out_text(out, NULL), expected);
   else
@@ -57,7 +37,7 @@ static void every_allocation(const char *format)
   const struct sc_findings *both[] = {small, process};
 
   process->processes[0].range_count = 18; /* one layer: the rest is the same again */
-  json_set_alloc_funcs(__wrap_malloc, free);
+  json_set_alloc_funcs(failing_malloc, free);
   for (size_t i = 0; i < 2; i++) {
     char *expected = render(both[i], format, &(struct sc_report_options){.width = 80, .per_expert = true});
     long n = 0;

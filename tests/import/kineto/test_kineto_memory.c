@@ -1,49 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Every allocation of an import fails once, for good or for this once: it says that memory is out, or does without, and
- * leaks and crashes never (ASan judges). The allocators are wrapped by the linker: see CMakeLists.txt. */
+ * leaks and crashes never (ASan judges). */
+#include "base/failing_alloc.h"
 #include "import/kineto/kineto_trace.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* The linker's names for the wrapped functions and for the real ones. */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *text);
-char *__real_strndup(const char *text, size_t size);
-int __real_vasprintf(char **out, const char *format, va_list arguments);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t size);
-int __wrap_vasprintf(char **out, const char *format, va_list arguments);
-
-static long left = -1; /* allocations that still succeed; -1: all */
-static bool only_one;  /* after the one that fails, all succeed again */
-static bool failed;    /* one did */
-static bool fails(void)
-{
-  if (left < 0)
-    return false;
-  if (left > 0) {
-    --left;
-    return false;
-  }
-  left = only_one ? -1 : 0;
-  failed = true;
-  return true;
-}
-void *__wrap_malloc(size_t size) { return fails() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t count, size_t size) { return fails() ? NULL : __real_calloc(count, size); }
-void *__wrap_realloc(void *old, size_t size) { return fails() ? NULL : __real_realloc(old, size); }
-char *__wrap_strdup(const char *text) { return fails() ? NULL : __real_strdup(text); }
-char *__wrap_strndup(const char *text, size_t size) { return fails() ? NULL : __real_strndup(text, size); }
-int __wrap_vasprintf(char **out, const char *format, va_list arguments)
-{
-  return fails() ? -1 : __real_vasprintf(out, format, arguments);
-}
 
 /* One of everything that the importer looks at. */
 static void fill(struct trace *t)
@@ -79,11 +40,9 @@ static long run_out(const char *text, size_t size, bool once)
     struct sc_findings *findings = sc_findings_new();
     struct sc_error error = {0};
     assert_non_null(findings);
-    only_one = once;
-    failed = false;
-    left = allocations;
+    failing_alloc_begin(allocations, once);
     enum sc_status status = sc_kineto_read(text_read, &source, "trace.json", NULL, findings, &error);
-    left = -1;
+    bool failed = failing_alloc_end();
     if (status != SC_OK) {
       assert_int_equal(status, SC_ERR_NOMEM);
       assert_non_null(strstr(error.message, "out of memory"));
