@@ -30,7 +30,9 @@ bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **ou
     const struct sc_range_findings *range = &process->ranges[i];
     if (!range->level || strcmp(range->level, "allow") != 0)
       continue;
-    struct sc_allowed *one = allowed_of(&list, &used, &cap, range->name + strlen(ALLOW));
+    /* A report that was read back may call any range allowed. */
+    const bool ours = strncmp(range->name, ALLOW, strlen(ALLOW)) == 0;
+    struct sc_allowed *one = allowed_of(&list, &used, &cap, ours ? range->name + strlen(ALLOW) : range->name);
     if (!one) {
       free(list);
       return false;

@@ -203,6 +203,27 @@ static void two_reports_have_each_law_once(void **state)
   free(path);
 }
 
+/* Its name need not be one of synccount.allow:. */
+static void a_range_of_level_allow_may_have_any_name(void **state)
+{
+  char *path = write_text(HEAD "\"processes\": [{\"syncs\": {\"total\": 2}, \"ranges\": [{\"path\": \"x\", "
+                               "\"name\": \"x\", \"level\": \"allow\", \"occurrences\": 1, "
+                               "\"syncs\": {\"total\": 2}}]}]}");
+  struct sc_findings *f = sc_findings_new();
+  struct sc_allowed *allowed = NULL;
+  size_t count = 0;
+  (void)state;
+  assert_int_equal(sc_report_read_json(path, f, NULL), SC_OK);
+  assert_true(sc_process_allowed(&f->processes[0], &allowed, &count));
+  assert_int_equal(count, 1);
+  assert_string_equal(allowed[0].reason, "x");
+  assert_int_equal(allowed[0].syncs, 2);
+  free(allowed);
+  sc_findings_free(f);
+  unlink(path);
+  free(path);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -212,6 +233,7 @@ int main(void)
       cmocka_unit_test(only_reports_look_like_reports),
       cmocka_unit_test(a_report_that_is_read_and_written_is_the_same),
       cmocka_unit_test(two_reports_have_each_law_once),
+      cmocka_unit_test(a_range_of_level_allow_may_have_any_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
