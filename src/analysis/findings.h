@@ -225,7 +225,7 @@ void sc_run_init(struct sc_run *run); /* zero, unmeasured numbers NaN, output_ma
 void sc_findings_free(struct sc_findings *findings);     /* accepts NULL and half-built ones */
 bool sc_findings_warn(struct sc_findings *findings, const char *format, ...) SC_PRINTF(2, 3); /* equal texts once */
 /* Reads the events of a process from the first one: of each thread in the order in which they ended. False at the end,
- * and when the temporary file cannot be read (sc_events_failed). */
+ * and when the temporary file cannot be read (sc_process_events_failed). */
 bool sc_process_events_rewind(const struct sc_process *process) SC_NODISCARD; /* false: out of memory, or failed */
 bool sc_process_events_next(const struct sc_process *process, struct sc_event *out) SC_NODISCARD;
 uint64_t sc_process_events_count(const struct sc_process *process); /* 0 without events */

@@ -238,12 +238,6 @@ static uint64_t unique_pid(const struct sc_findings *f, size_t index)
   return f->processes[index].pid;
 }
 
-static enum sc_status cannot_read(struct sc_error *err)
-{
-  return sc_error_set(err, SC_ERR_SYSTEM,
-                      "cannot keep the events in a temporary file, or read them back: is the folder for temporary files full?");
-}
-
 static enum sc_status find_base(const struct sc_findings *f, uint64_t *base_ns, struct sc_error *err)
 {
   *base_ns = UINT64_MAX;
@@ -252,12 +246,12 @@ static enum sc_status find_base(const struct sc_findings *f, uint64_t *base_ns, 
     struct sc_event event;
 
     if (!sc_process_events_rewind(p))
-      return cannot_read(err);
+      return sc_report_events_lost(err);
     while (sc_process_events_next(p, &event))
       if (real_ns(p, event.start_ns) < *base_ns)
         *base_ns = real_ns(p, event.start_ns);
     if (sc_process_events_failed(p))
-      return cannot_read(err);
+      return sc_report_events_lost(err);
   }
   if (*base_ns == UINT64_MAX)
     *base_ns = 0;
@@ -271,7 +265,7 @@ static enum sc_status write_process(struct chrome *c, const struct sc_findings *
   struct sc_event event;
   uint64_t flows = 0;
   bool ok = lane.tids && put_names(c, &lane);
-  enum sc_status status = ok && !sc_process_events_rewind(p) ? cannot_read(err) : SC_OK;
+  enum sc_status status = ok && !sc_process_events_rewind(p) ? sc_report_events_lost(err) : SC_OK;
 
   while (ok && status == SC_OK && sc_process_events_next(p, &event)) {
     ok = put_event(c, &lane, &event);
@@ -282,7 +276,7 @@ static enum sc_status write_process(struct chrome *c, const struct sc_findings *
   if (!ok)
     status = sc_error_set(err, SC_ERR_NOMEM, "no memory to write a trace event");
   else if (status == SC_OK && sc_process_events_failed(p))
-    status = cannot_read(err);
+    status = sc_report_events_lost(err);
   free(lane.tids);
   return status;
 }

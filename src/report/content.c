@@ -51,3 +51,9 @@ enum sc_status sc_report_content(struct sc_doc *doc, const struct sc_findings *f
     return sc_error_set(err, SC_ERR_NOMEM, "no memory to lay out the report");
   return SC_OK;
 }
+
+enum sc_status sc_report_events_lost(struct sc_error *err)
+{
+  return sc_error_set(err, SC_ERR_SYSTEM,
+                      "cannot keep the events in a temporary file, or read them back: is the folder for temporary files full?");
+}

@@ -35,6 +35,9 @@ void sc_put_share(struct sc_buf *buf, double part, double whole); /* "8 %", "-" 
 bool sc_put_drift(struct sc_buf *buf, const struct sc_findings *findings);
 const char *sc_plural(uint64_t n); /* "s" unless n is 1 */
 
+/* SC_ERR_SYSTEM: sc_process_events_rewind or _failed said that events are lost. */
+enum sc_status sc_report_events_lost(struct sc_error *err);
+
 /* ---- what may be shown ------------------------------------------------------------------------ */
 /* Times of the forward may be shown: measured on a device, and the variant verified. */
 bool sc_run_has_forward(const struct sc_findings *findings, const struct sc_run *run);

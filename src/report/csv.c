@@ -135,7 +135,7 @@ enum sc_status sc_report_write_csv_syncs(const struct sc_findings *f, const stru
     struct sc_event event;
 
     if (!sc_process_events_rewind(p))
-      status = sc_error_set(err, SC_ERR_SYSTEM, "cannot read the events back from their temporary file, or no memory");
+      status = sc_report_events_lost(err);
     while (status == SC_OK && sc_process_events_next(p, &event)) {
       if (event.kind != SC_EVENT_SYNC)
         continue;
@@ -143,7 +143,7 @@ enum sc_status sc_report_write_csv_syncs(const struct sc_findings *f, const stru
       status = end_line(&line, out, err);
     }
     if (status == SC_OK && sc_process_events_failed(p))
-      status = sc_error_set(err, SC_ERR_SYSTEM, "cannot read the events back from their temporary file");
+      status = sc_report_events_lost(err);
   }
   sc_buf_free(&line);
   return status;

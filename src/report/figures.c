@@ -10,13 +10,6 @@
 
 #include "report/content.h"
 
-static void put_time_plain(struct sc_buf *html, double us)
-{
-  char text[SC_TIME_TEXT];
-
-  sc_buf_puts(html, isnan(us) ? "-" : sc_format_time_us(us, text));
-}
-
 /* The largest of 1, 2, 5 times a power of ten that cuts `span` into at least `parts` pieces. */
 static double nice_step(double span, unsigned parts)
 {
@@ -173,8 +166,8 @@ static void put_laws(struct sc_buf *html, const struct sc_findings *f)
   plot.max_x *= 1.06;
   plot.max_y = fmax(1, plot.max_y * 1.06);
   open_figure(html, "Syncs a layer over the number of experts. Lines are the fitted laws, points what was counted.");
-  sc_buf_printf(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plot, may scroll sideways\">"
-                      "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\"><title>Syncs a layer over experts</title><desc>",
+  sc_html_open_scroll(html, "Plot, may scroll sideways");
+  sc_buf_printf(html, "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\"><title>Syncs a layer over experts</title><desc>",
                 PLOT_W, PLOT_H);
   for (size_t k = 0; k < plot.count; k++) {
     sc_html_put_name(html, plot.series[k].variant, 0);
@@ -256,7 +249,7 @@ static void put_ruler_row(struct sc_buf *html, const struct log_axis *axis, cons
                 axis_x(axis, row->p10_us), y - 6, fmax(1, axis_x(axis, row->p90_us) - axis_x(axis, row->p10_us)));
   sc_buf_printf(html, "<path class=\"median\" d=\"M%.1f %.1fv16\"/><text x=\"%d\" y=\"%.1f\">",
                 axis_x(axis, row->p50_us), y - 8, RULER_W - RULER_RIGHT + 8, y + 4);
-  put_time_plain(html, row->p50_us);
+  sc_html_put_time(html, row->p50_us);
   sc_buf_puts(html, "</text>\n");
 }
 
@@ -287,8 +280,8 @@ static void put_ruler(struct sc_buf *html, const struct sc_findings *f)
   int bottom = RULER_TOP + (int)rows * RULER_ROW;
   open_figure(html, "Round trips on this host: box from p10 to p90, line from the shortest to p99, bar and number the "
                     "median. The scale is logarithmic.");
-  sc_buf_printf(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plot, may scroll sideways\">"
-                      "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\"><title>Distribution of round trips"
+  sc_html_open_scroll(html, "Plot, may scroll sideways");
+  sc_buf_printf(html, "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\"><title>Distribution of round trips"
                       "</title><desc>",
                 RULER_W, bottom + 24);
   for (size_t i = 0; i < f->ruler_count; i++) {
@@ -296,7 +289,7 @@ static void put_ruler(struct sc_buf *html, const struct sc_findings *f)
       continue;
     sc_html_put_name(html, f->ruler[i].method, 0);
     sc_buf_puts(html, ": median ");
-    put_time_plain(html, f->ruler[i].p50_us);
+    sc_html_put_time(html, f->ruler[i].p50_us);
     sc_buf_puts(html, ". ");
   }
   sc_buf_puts(html, "</desc>\n");
@@ -343,11 +336,11 @@ static void put_bar(struct sc_buf *html, const struct sc_run *run, double longes
                 BAR_LEFT, y - 8, fmax(1, run->forward_p50_us * scale), BAR_LEFT, y - 8, floor_us * scale,
                 BAR_LEFT + run->forward_p50_us * scale + 8, y + 4);
   if (run->floor_mean_us > 0)
-    put_time_plain(html, run->floor_mean_us);
+    sc_html_put_time(html, run->floor_mean_us);
   else
     sc_buf_puts(html, "none");
   sc_buf_puts(html, " of ");
-  put_time_plain(html, run->forward_p50_us);
+  sc_html_put_time(html, run->forward_p50_us);
   if (run->floor_mean_us > 0) {
     sc_put_share(&share, run->floor_mean_us, run->forward_p50_us);
     html->failed |= share.failed;
@@ -376,8 +369,8 @@ static void put_floor(struct sc_buf *html, const struct sc_findings *f)
   if (bars > BARS_MAX)
     bars = BARS_MAX;
   open_figure(html, "The floor (coloured: read-backs x mean round trip) in the measured forward (the whole bar).");
-  sc_buf_printf(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Plot, may scroll sideways\">"
-                      "<svg class=\"plot\" viewBox=\"0 0 %d %zu\" role=\"img\"><title>Floor against measured forward"
+  sc_html_open_scroll(html, "Plot, may scroll sideways");
+  sc_buf_printf(html, "<svg class=\"plot\" viewBox=\"0 0 %d %zu\" role=\"img\"><title>Floor against measured forward"
                       "</title><desc>The numbers stand beside the bars and in the table of runs.</desc>\n",
                 BAR_W, bars * BAR_ROW + 8);
   double y = 4 + BAR_ROW / 2.0;
@@ -477,8 +470,8 @@ static void put_heat_of(struct sc_buf *html, const struct sc_run *run)
     sc_buf_printf(html, "the strongest cell has %g a forward, an empty one none.</figcaption>\n", heat.max);
   else
     sc_buf_puts(html, "none anywhere.</figcaption>\n");
-  sc_buf_printf(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Heat map, may scroll sideways\">"
-                      "<svg class=\"heat\" style=\"width:%.0fpx\" viewBox=\"0 0 %.0f %.0f\" role=\"img\"><title>Syncs by layer and "
+  sc_html_open_scroll(html, "Heat map, may scroll sideways");
+  sc_buf_printf(html, "<svg class=\"heat\" style=\"width:%.0fpx\" viewBox=\"0 0 %.0f %.0f\" role=\"img\"><title>Syncs by layer and "
                       "expert</title><desc>",
                 width, width, height);
   sc_buf_printf(html, "%" PRIu64 " syncs in %" PRIu64 " forwards of %" PRIu64 " layers; %" PRIu64

@@ -20,5 +20,8 @@ enum sc_status sc_figure_timeline(struct sc_buf *html, const struct sc_findings 
 void sc_html_put_doc_text(struct sc_buf *html, const char *text);
 /* A foreign name, at most max characters of it (0: 96), without an element around it: for SVG and attributes. */
 void sc_html_put_name(struct sc_buf *html, const char *name, size_t max);
+void sc_html_put_time(struct sc_buf *html, double us); /* sc_format_time_us, "-" for NaN */
+/* Opens a <div> that scrolls sideways, by keyboard as well; label: what it is, for who cannot see it. */
+void sc_html_open_scroll(struct sc_buf *html, const char *label);
 
 #endif

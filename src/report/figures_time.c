@@ -26,12 +26,6 @@ struct timeline {
   size_t longest_count;
 };
 
-static enum sc_status cannot_read(struct sc_error *err)
-{
-  return sc_error_set(err, SC_ERR_SYSTEM, "cannot keep the events in a temporary file, or read them back: is the folder for "
-                                          "temporary files full?");
-}
-
 /* ---- gathering ----------------------------------------------------------------------------------------- */
 
 static bool waits(const struct sc_thread_findings *thread) { return thread->syncs || thread->poll_waits; }
@@ -73,14 +67,14 @@ static enum sc_status find_extent(struct timeline *t, struct sc_error *err)
 
   t->first_ns = UINT64_MAX;
   if (!sc_process_events_rewind(t->p))
-    return cannot_read(err);
+    return sc_report_events_lost(err);
   while (sc_process_events_next(t->p, &event)) {
     if (event.start_ns < t->first_ns)
       t->first_ns = event.start_ns;
     if (event.end_ns > t->last_ns)
       t->last_ns = event.end_ns;
   }
-  return sc_process_events_failed(t->p) ? cannot_read(err) : SC_OK;
+  return sc_process_events_failed(t->p) ? sc_report_events_lost(err) : SC_OK;
 }
 
 static bool allocate(struct timeline *t, size_t budget)
@@ -129,7 +123,7 @@ static enum sc_status gather(struct timeline *t, struct sc_error *err)
   struct sc_event event;
 
   if (!sc_process_events_rewind(t->p))
-    return cannot_read(err);
+    return sc_report_events_lost(err);
   while (sc_process_events_next(t->p, &event)) {
     if (event.kind != SC_EVENT_SYNC && event.kind != SC_EVENT_POLL)
       continue;
@@ -139,7 +133,7 @@ static enum sc_status gather(struct timeline *t, struct sc_error *err)
       if (t->lanes[i].thread == event.thread)
         add_interval(t, event.kind == SC_EVENT_SYNC ? t->lanes[i].waits : t->lanes[i].polls, &event);
   }
-  return sc_process_events_failed(t->p) ? cannot_read(err) : SC_OK;
+  return sc_process_events_failed(t->p) ? sc_report_events_lost(err) : SC_OK;
 }
 
 /* ---- drawing ---------------------------------------------------------------------------------------------- */
@@ -171,13 +165,6 @@ static void put_steps(struct sc_buf *html, const struct timeline *t, const doubl
     sc_buf_puts(html, "\"/>");
 }
 
-static void put_time(struct sc_buf *html, double us)
-{
-  char text[SC_TIME_TEXT];
-
-  sc_buf_puts(html, sc_format_time_us(us, text));
-}
-
 static void put_lane(struct sc_buf *html, const struct timeline *t, const struct lane *lane)
 {
   const struct sc_thread_findings *thread = &t->p->threads[lane->thread];
@@ -186,7 +173,7 @@ static void put_lane(struct sc_buf *html, const struct timeline *t, const struct
   sc_buf_printf(&label, "thread %" PRIu64 " ", thread->tid);
   sc_html_put_name(&label, thread->name, 24);
   sc_buf_printf(&label, ": %" PRIu64 " sync%s, ", thread->syncs, sc_plural(thread->syncs));
-  put_time(&label, thread->wait_us);
+  sc_html_put_time(&label, thread->wait_us);
   if (thread->poll_waits)
     sc_buf_printf(&label, ", %" PRIu64 " poll wait%s", thread->poll_waits, sc_plural(thread->poll_waits));
   html->failed |= label.failed;
@@ -207,7 +194,7 @@ static void put_axis(struct sc_buf *html, const struct timeline *t)
   sc_buf_puts(html, "<div class=\"axis\" aria-hidden=\"true\">");
   for (int i = 0; i < TICKS; i++) {
     sc_buf_printf(html, "<i style=\"left:%.2f%%\">", 100.0 * i / TICKS);
-    put_time(html, whole_us * i / TICKS);
+    sc_html_put_time(html, whole_us * i / TICKS);
     sc_buf_puts(html, "</i>");
   }
   sc_buf_puts(html, "</div>");
@@ -228,8 +215,9 @@ static void put_longest(struct sc_buf *html, const struct timeline *t)
 {
   if (!t->longest_count)
     return;
-  sc_buf_puts(html, "<h3>The longest waits</h3><div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-                    "aria-label=\"Table, may scroll sideways\"><table><thead><tr><th class=\"r\">wait</th><th class=\"r\">at</th>"
+  sc_buf_puts(html, "<h3>The longest waits</h3>");
+  sc_html_open_scroll(html, "Table, may scroll sideways");
+  sc_buf_puts(html, "<table><thead><tr><th class=\"r\">wait</th><th class=\"r\">at</th>"
                     "<th class=\"r\">thread</th><th>call</th><th>where</th></tr></thead><tbody>\n");
   for (size_t i = 0; i < t->longest_count; i++) {
     const struct sc_event *event = &t->longest[i];
@@ -237,9 +225,9 @@ static void put_longest(struct sc_buf *html, const struct timeline *t)
     const struct sc_frame *frame = site ? sc_site_frame(site) : NULL;
 
     sc_buf_puts(html, "<tr><td class=\"r\">");
-    put_time(html, (double)event->wait_ns / 1e3);
+    sc_html_put_time(html, (double)event->wait_ns / 1e3);
     sc_buf_puts(html, "</td><td class=\"r\">");
-    put_time(html, (double)(event->start_ns - t->first_ns) / 1e3);
+    sc_html_put_time(html, (double)(event->start_ns - t->first_ns) / 1e3);
     sc_buf_printf(html, "</td><td class=\"r\">%" PRIu64 "</td><td><code>",
                   event->thread < t->p->thread_count ? t->p->threads[event->thread].tid : 0);
     sc_html_put_name(html, site ? site->api : "?", 0);
@@ -269,8 +257,8 @@ static void put_timeline(struct sc_buf *html, const struct timeline *t, size_t i
   }
   sc_buf_puts(html, ".</figcaption>\n");
   put_zoom(html, index);
-  sc_buf_puts(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Timeline, scrolls sideways when zoomed\">"
-                    "<div class=\"lanes\">\n");
+  sc_html_open_scroll(html, "Timeline, scrolls sideways when zoomed");
+  sc_buf_puts(html, "<div class=\"lanes\">\n");
   for (size_t i = 0; i < t->lane_count; i++)
     put_lane(html, t, &t->lanes[i]);
   put_axis(html, t);

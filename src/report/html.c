@@ -106,6 +106,18 @@ void sc_html_put_name(struct sc_buf *html, const char *name, size_t max)
   sc_buf_free(&text);
 }
 
+void sc_html_put_time(struct sc_buf *html, double us)
+{
+  char text[SC_TIME_TEXT];
+
+  sc_buf_puts(html, isnan(us) ? "-" : sc_format_time_us(us, text));
+}
+
+void sc_html_open_scroll(struct sc_buf *html, const char *label)
+{
+  sc_buf_printf(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">", label);
+}
+
 static const char *class_of(enum sc_tone tone)
 {
   switch (tone) {
@@ -166,8 +178,8 @@ static bool goes_on(const struct sc_table *table, size_t row)
 
 static void put_table(struct sc_buf *html, const struct sc_table *table)
 {
-  sc_buf_puts(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table, may scroll sideways\"><table>"
-                    "<thead><tr>");
+  sc_html_open_scroll(html, "Table, may scroll sideways");
+  sc_buf_puts(html, "<table><thead><tr>");
   for (size_t i = 0; i < table->column_count; i++) {
     sc_buf_printf(html, "<th scope=\"col\"%s>", table->columns[i].right ? " class=\"r\"" : "");
     sc_html_put_doc_text(html, table->columns[i].head ? table->columns[i].head : "");
