@@ -65,8 +65,6 @@ static bool describe(const struct sc_reader *reader, struct sc_process *process)
          copy_text(&process->local_rank, sc_reader_meta(reader, "local_rank"));
 }
 
-/* What the trace lacks. `gaps` is what batches say, which knows damage, losses while recording, and chunks that are
- * simply not there (a hole in a copied file): what the first two do not explain is the third. */
 /* Records had no room, and what they would have said was counted instead. */
 static bool warn_without_detail(const struct sc_process *process, uint64_t records, bool full, const char *label,
                                 struct sc_findings *f)
@@ -78,6 +76,8 @@ static bool warn_without_detail(const struct sc_process *process, uint64_t recor
                           process->without_detail.syncs, process->counts.syncs);
 }
 
+/* What the trace lacks. `gaps` is what batches say, which knows damage, losses while recording, and chunks that are
+ * simply not there (a hole in a copied file): what the first two do not explain is the third. */
 static bool add_losses(struct sc_reader *reader, uint64_t gaps, const char *label, struct sc_process *process,
                        struct sc_findings *f)
 {

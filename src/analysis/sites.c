@@ -7,12 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-  hash = (hash ^ value) * 0x9fb21c651e98df25u;
-  return hash ^ hash >> 32;
-}
-
 static bool same_site(const struct raw_site *a, const struct raw_site *b)
 {
   return a->stack == b->stack && a->api == b->api && a->kind == b->kind && a->cls == b->cls &&
@@ -23,7 +17,7 @@ static uint64_t hash_site(const struct raw_site *site)
 {
   uint64_t kinds =
       (uint64_t)site->kind << 24 | (uint64_t)site->cls << 16 | (uint64_t)site->direction << 8 | site->memory;
-  return mix(mix((uint64_t)site->stack << 32 | site->api, kinds), (uintptr_t)site->scope);
+  return sc_hash_mix(sc_hash_mix((uint64_t)site->stack << 32 | site->api, kinds), (uintptr_t)site->scope);
 }
 
 static bool allocate(struct sc_sites *sites)
@@ -173,14 +167,8 @@ void sc_sites_beside(struct sc_analysis_thread *t, enum sc_site_kind kind, const
   struct raw_site key = {
       .stack = t->analysis->stacks ? call->head.stack : 0, .api = SC_CALL_API(call), .kind = (uint8_t)kind};
   key.scope = scope_of(t, key.stack);
-  struct raw_site *site = find_site(t->analysis, &key, t->node);
-  if (!site)
-    return;
-  site->node = sc_tree_common(site->node, t->node);
-  ++site->count;
-  site->in_steps += in_counted_step(t, call);
-  site->in_marked += sc_steps_in_counted(t, call->start_ns);
-  if (kind == SC_SITE_POLL) {
+  struct raw_site *site = site_of(t, &key, call);
+  if (site && kind == SC_SITE_POLL) {
     site->wait_ns += call->duration_ns;
     sc_hist_add(&site->wait, call->duration_ns);
     if (t->analysis->events)

@@ -66,12 +66,6 @@ struct tally_maker {
   bool overflow;
 };
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-  hash = (hash ^ value) * 0x9fb21c651e98df25u;
-  return hash ^ hash >> 32;
-}
-
 /* ---- tables: the caller compares ------------------------------------------------------------- */
 
 typedef uint64_t hash_of(const struct tally_maker *m, uint32_t index);
@@ -100,18 +94,21 @@ static bool make_room(struct tally_maker *m, struct table *table, hash_of *hash)
 
 static uint64_t hash_place(const struct raw_place *p)
 {
-  uint64_t hash = mix(mix((uintptr_t)p->site, (uintptr_t)p->node), (uintptr_t)p->thread);
-  return mix(mix(hash, (uintptr_t)p->allow), p->warm);
+  uint64_t hash = sc_hash_mix(sc_hash_mix((uintptr_t)p->site, (uintptr_t)p->node), (uintptr_t)p->thread);
+  return sc_hash_mix(sc_hash_mix(hash, (uintptr_t)p->allow), p->warm);
 }
 
 static uint64_t place_hash(const struct tally_maker *m, uint32_t index) { return hash_place(&m->places[index]); }
 static uint64_t profile_hash(const struct tally_maker *m, uint32_t index) { return m->profiles[index].hash; }
 static uint64_t ordinal_hash(const struct tally_maker *m, uint32_t index)
 {
-  return mix(m->ordinals[index].name, (uintptr_t)m->ordinals[index].thread);
+  return sc_hash_mix(m->ordinals[index].name, (uintptr_t)m->ordinals[index].thread);
 }
 
-static uint64_t hash_step(uint32_t step, uint32_t place) { return mix(mix(step + 1, place), 0x51ed270b); }
+static uint64_t hash_step(uint32_t step, uint32_t place)
+{
+  return sc_hash_mix(sc_hash_mix(step + 1, place), 0x51ed270b);
+}
 static uint64_t step_hash(const struct tally_maker *m, uint32_t index)
 {
   return hash_step(m->steps[index].step, m->steps[index].entry.place);
@@ -316,7 +313,7 @@ static struct ordinal *ordinal_of(struct tally_maker *m, const struct sc_node *n
     return NULL;
   const uint64_t name =
       node->level == SC_LEVEL_STEP ? STEPS_NAME : sc_hash_text(sc_hash_text(SC_HASH_SEED, node->domain), node->name);
-  size_t mask = m->by_ordinal.size - 1, at = mix(name, (uintptr_t)t) & mask;
+  size_t mask = m->by_ordinal.size - 1, at = sc_hash_mix(name, (uintptr_t)t) & mask;
   for (uint32_t slot; (slot = m->by_ordinal.slots[at]) != 0; at = (at + 1) & mask) {
     if (m->ordinals[slot - 1].name == name && m->ordinals[slot - 1].thread == t)
       return &m->ordinals[slot - 1];
@@ -369,10 +366,11 @@ static bool add_profile(struct tally_maker *m, struct raw_profile *fresh, const 
 
 static bool count_profile(struct tally_maker *m, struct raw_profile *fresh, const struct tally_entry *parts)
 {
-  uint64_t hash = mix(mix((uintptr_t)fresh->node, (uintptr_t)fresh->thread), fresh->warm + 8u * fresh->unfinished);
-  hash = mix(hash, fresh->uncertain);
+  uint64_t hash =
+      sc_hash_mix(sc_hash_mix((uintptr_t)fresh->node, (uintptr_t)fresh->thread), fresh->warm + 8u * fresh->unfinished);
+  hash = sc_hash_mix(hash, fresh->uncertain);
   for (size_t i = 0; i < fresh->part_count; ++i)
-    hash = mix(mix(hash, parts[i].place), parts[i].count);
+    hash = sc_hash_mix(sc_hash_mix(hash, parts[i].place), parts[i].count);
   fresh->hash = hash;
   if (!make_room(m, &m->by_profile, profile_hash))
     return false;

@@ -10,8 +10,7 @@ static uint64_t hash_of(const unsigned char *bytes, size_t length)
   uint64_t hash = length * 0x9e3779b97f4a7c15u, word;
   for (; length >= sizeof word; length -= sizeof word, bytes += sizeof word) {
     memcpy(&word, bytes, sizeof word);
-    hash = (hash ^ word) * 0x9fb21c651e98df25u;
-    hash ^= hash >> 32;
+    hash = sc_hash_mix(hash, word);
   }
   word = 0;
   memcpy(&word, bytes, length);
