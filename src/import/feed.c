@@ -9,16 +9,22 @@
 
 #define OTHER_NAMES "(other names)"
 
-bool feed_fail(struct sc_feed *f, enum sc_status status, const char *message)
+static void no_memory(struct sc_feed *f)
 {
   if (f->failure.status == SC_OK)
-    sc_error_set(&f->failure, status, "%s", message);
-  return false;
+    sc_error_no_memory(&f->failure);
 }
 
-static bool no_memory(struct sc_feed *f) { return feed_fail(f, SC_ERR_NOMEM, "out of memory"); }
-
 bool sc_feed_failed(const struct sc_feed *f) { return f->failure.status != SC_OK; }
+
+void feed_sort(struct sc_feed *f, struct sc_sorter *sorter, const void *item)
+{
+  const void *none;
+  if (sc_sorter_add(sorter, item) || sc_feed_failed(f))
+    return;
+  if (sc_sorter_next(sorter, &none, &f->failure) == SC_OK) /* it keeps what made it fail */
+    no_memory(f);
+}
 
 /* ---- orders ---------------------------------------------------------------------------------------- */
 
@@ -290,11 +296,7 @@ static void add(struct sc_feed *f, struct sc_sorter *sorter, struct event *event
   event->order = f->order++;
   if (event->end_ns < event->start_ns)
     event->end_ns = event->start_ns;
-  if (!sc_sorter_add(sorter, event)) {
-    const void *none;
-    if (f->failure.status == SC_OK && sc_sorter_next(sorter, &none, &f->failure) == SC_OK)
-      no_memory(f);
-  }
+  feed_sort(f, sorter, event);
 }
 
 void sc_feed_call(struct sc_feed *f, const struct sc_feed_call *call)

@@ -99,7 +99,7 @@ struct sc_feed {
   struct sc_feed_totals totals;
   struct sc_stack_address *natives; /* scratch of the stack that was looked up last */
 };
-bool feed_fail(struct sc_feed *feed, enum sc_status status, const char *message); /* the first stays; returns false */
+void feed_sort(struct sc_feed *feed, struct sc_sorter *sorter, const void *item); /* a failure is kept */
 
 /* feed_join.c: reads `linked` to its end into `events` and `works`. */
 enum sc_status feed_join(struct sc_feed *feed, struct sc_error *err);

@@ -23,13 +23,6 @@ struct group {
 /* Stream numbers are of one context each. */
 static uint64_t stream_handle(const struct event *work) { return ((uint64_t)work->extra + 1) << 32 | work->stream; }
 
-static void add_event(struct sc_feed *f, struct sc_sorter *sorter, const void *item)
-{
-  const void *none;
-  if (!sc_sorter_add(sorter, item) && f->failure.status == SC_OK && sc_sorter_next(sorter, &none, &f->failure) == SC_OK)
-    feed_fail(f, SC_ERR_NOMEM, "out of memory");
-}
-
 static void take_copy(struct group *g, const struct event *work)
 {
   if (!g->has_copy) {
@@ -89,7 +82,7 @@ static void take_work(struct sc_feed *f, struct group *g, const struct event *wo
                              .submit_ns = g->submit_ns != UINT64_MAX ? g->submit_ns : work->start_ns,
                              .start_ns = work->start_ns,
                              .end_ns = work->end_ns};
-  add_event(f, f->works, &item);
+  feed_sort(f, f->works, &item);
 }
 
 /* A call learns what the work of its correlation id tells about a call of its kind. */
@@ -142,7 +135,7 @@ static void end_group(struct sc_feed *f, struct group *g)
     if (nested)
       continue;
     learn(f, g, &g->calls[i]);
-    add_event(f, f->events, &g->calls[i]);
+    feed_sort(f, f->events, &g->calls[i]);
   }
 }
 
@@ -165,7 +158,7 @@ static void take_call(struct sc_feed *f, struct group *g, const struct event *ca
   }
   struct event alone = *call;
   alone.link = 0;
-  add_event(f, f->events, &alone);
+  feed_sort(f, f->events, &alone);
 }
 
 enum sc_status feed_join(struct sc_feed *f, struct sc_error *err)

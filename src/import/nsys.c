@@ -450,6 +450,16 @@ static const struct work_table {
      add_free},
 };
 
+/* The process that made calls, if a single one did. */
+static bool only_process(struct nsys *n, uint32_t *process)
+{
+  int64_t key;
+  if (n->with_calls.count != 1)
+    return false;
+  memcpy(&key, sc_intern_get(&n->with_calls.keys, 1)->bytes, sizeof key);
+  return nsys_map_get(&n->processes, key, process);
+}
+
 /* Without a globalPid the work is the only process's, if there is only one. */
 static bool place_work(struct nsys *n, const struct nsys_rows *rows, uint32_t *process, bool *known)
 {
@@ -457,14 +467,8 @@ static bool place_work(struct nsys *n, const struct nsys_rows *rows, uint32_t *p
   *known = true;
   if (nsys_integer(rows, WORK_PROCESS, &global))
     return process_of(n, global, process);
-  *known = n->with_calls.count == 1;
   *process = 0;
-  if (*known) {
-    const struct sc_intern_entry *key = sc_intern_get(&n->with_calls.keys, 1);
-    int64_t only;
-    memcpy(&only, key->bytes, sizeof only);
-    *known = nsys_map_get(&n->processes, only, process);
-  }
+  *known = only_process(n, process);
   return true;
 }
 
@@ -671,12 +675,8 @@ static enum sc_status read_command(struct nsys *n, struct sc_error *err)
   nsys_rows_close(&rows);
   if (status == SC_OK && command.failed)
     status = sc_error_no_memory(err);
-  if (status == SC_OK && command.len && n->with_calls.count == 1) {
-    int64_t only;
-    memcpy(&only, sc_intern_get(&n->with_calls.keys, 1)->bytes, sizeof only);
-    if (nsys_map_get(&n->processes, only, &process))
-      sc_feed_fact(n->feed, process, SC_FEED_COMMAND, command.data, command.len);
-  }
+  if (status == SC_OK && command.len && only_process(n, &process))
+    sc_feed_fact(n->feed, process, SC_FEED_COMMAND, command.data, command.len);
   sc_buf_free(&command);
   return status;
 }
