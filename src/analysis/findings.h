@@ -266,7 +266,7 @@ bool sc_process_is_whole(const struct sc_process *process);
 struct sc_process_floor {
   uint64_t round_trips; /* read-backs and blocking uploads */
   double mean_us, total_us;
-  double per_step_us; /* from the sites; NaN without steps */
+  double per_step_us; /* from the sites; NaN without steps, or where no site says how many round trips it had */
 };
 bool sc_process_floor(const struct sc_findings *findings, const struct sc_process *process, struct sc_process_floor *out);
 

@@ -177,6 +177,7 @@ bool sc_process_floor(const struct sc_findings *f, const struct sc_process *p, s
 {
   const struct sc_ruler_row *trip = sc_findings_ruler(f, "launch+readback");
   double trips_a_step = NAN;
+  uint64_t site_trips = 0;
   *out = (struct sc_process_floor){.round_trips = p->counts.read_backs + p->counts.blocking_uploads,
                                    .mean_us = trip ? trip->mean_us : NAN};
   if (isnan(out->mean_us) || f->simulated || p->simulated || out->round_trips == 0)
@@ -186,9 +187,11 @@ bool sc_process_floor(const struct sc_findings *f, const struct sc_process *p, s
     const struct sc_site *site = &p->sites[i];
     if (site->kind != SC_SITE_SYNC || isnan(site->per_step) || site->count == 0)
       continue;
-    double share = (double)(site->read_backs + site->blocking_uploads) / (double)site->count;
+    const uint64_t trips = site->read_backs + site->blocking_uploads;
+    double share = (double)trips / (double)site->count;
+    site_trips += trips;
     trips_a_step = (isnan(trips_a_step) ? 0 : trips_a_step) + site->per_step * share;
   }
-  out->per_step_us = trips_a_step * out->mean_us;
+  out->per_step_us = site_trips ? trips_a_step * out->mean_us : NAN; /* a report that was read back has none of them */
   return true;
 }

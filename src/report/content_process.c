@@ -99,7 +99,7 @@ static void wait_line(struct sc_doc *doc, const struct sc_process *p)
   sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
 }
 
-/* What the read-backs and blocking uploads cost at least, if each had waited for a tiny kernel alone. */
+/* What the read-backs and blocking uploads would cost, had each waited for a tiny kernel alone. */
 static void floor_line(struct sc_doc *doc, const struct sc_findings *f, const struct sc_process *p)
 {
   struct sc_process_floor floor;

@@ -480,6 +480,7 @@ static bool word_of(const char *text, const char *(*name)(int), int count, int *
 }
 
 static const char *class_word(int i) { return sc_class_name((enum sc_class)i); }
+static const char *source_word(int i) { return sc_step_source_name((enum sc_step_source)i); }
 static const char *kind_word(int i) { return sc_site_kind_name((enum sc_site_kind)i); }
 
 static void take_word(struct reading *r, const json_t *item, const char *key, const char *(*name)(int), int count,
@@ -526,9 +527,12 @@ static void take_site(struct reading *r, const json_t *item, void *into)
 static void take_steps(struct reading *r, const json_t *item, struct sc_process *p)
 {
   const json_t *steps = part(r, item, "steps", JSON_OBJECT);
+  int source = SC_STEPS_RANGES;
   if (!steps)
     return;
   p->has_steps = true;
+  take_word(r, steps, "source", source_word, SC_STEPS_FORWARD + 1, &source);
+  p->step_source = (enum sc_step_source)source;
   take_count(r, steps, "count", &p->steps);
   take_count(r, steps, "warmup", &p->warmup);
   take_count(r, steps, "min", &p->step_min);

@@ -3,6 +3,7 @@
 #include "test_support.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +225,27 @@ static void a_range_of_level_allow_may_have_any_name(void **state)
   free(path);
 }
 
+/* A site of a report does not say how many of its syncs were round trips: that is not 0 of them a step. */
+static void steps_keep_their_source_and_their_floor_is_not_known(void **state)
+{
+  char *path = write_text(
+      HEAD "\"ruler\": [{\"method\": \"launch+readback\", \"mean_us\": 10}], \"processes\": [{"
+           "\"syncs\": {\"total\": 6, \"read_backs\": 6}, \"steps\": {\"source\": \"optimizer\", \"count\": 3, "
+           "\"warmup\": 0, \"min\": 2, \"median\": 2, \"max\": 2}, \"sites\": [{\"id\": \"a\", \"api\": \"b\", "
+           "\"kind\": \"sync\", \"count\": 6, \"per_step\": 2}]}]}");
+  struct sc_findings *f = sc_findings_new();
+  struct sc_process_floor floor;
+  (void)state;
+  assert_int_equal(sc_report_read_json(path, f, NULL), SC_OK);
+  assert_int_equal(f->processes[0].step_source, SC_STEPS_OPTIMIZER);
+  assert_true(sc_process_floor(f, &f->processes[0], &floor));
+  assert_true(floor.total_us == 60);
+  assert_true(isnan(floor.per_step_us));
+  sc_findings_free(f);
+  unlink(path);
+  free(path);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -234,6 +256,7 @@ int main(void)
       cmocka_unit_test(a_report_that_is_read_and_written_is_the_same),
       cmocka_unit_test(two_reports_have_each_law_once),
       cmocka_unit_test(a_range_of_level_allow_may_have_any_name),
+      cmocka_unit_test(steps_keep_their_source_and_their_floor_is_not_known),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
