@@ -103,7 +103,6 @@ enum sc_status gatefile_expectations(const struct sc_config_gate *file, const ch
     to->limited = from->has_count;
     to->count = from->count;
     to->first_only = from->first_only;
-    to->line = from->line;
   }
   if (status == SC_OK && !copy(&gate->name, file->name ? file->name : path))
     status = sc_error_no_memory(err);

@@ -362,6 +362,11 @@ static enum sc_status wrong_version(const struct target *target, const struct sc
                                     struct sc_error *err)
 {
   const bool told = reply->head.size >= offsetof(struct sc_control_reply, other) && reply->release[0];
+  if (told && strncmp(reply->release, SC_VERSION, sizeof reply->release) == 0)
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "the library in process %ld (%s) is of another build of version %s: use the synccount that belongs "
+                        "to it, or start the program again with this one's library",
+                        (long)target->pid, target->name, SC_VERSION);
   return sc_error_set(err, SC_ERR_MEASURE,
                       "the library in process %ld (%s) is of %s%.*s and this synccount is %s: use the synccount that "
                       "belongs to it, or start the program again with this one's library",

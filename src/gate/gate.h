@@ -49,7 +49,6 @@ struct sc_gate_exception { /* syncs that do not count */
   uint64_t count;  /* at most so many in one occurrence, step or process, as the measure has it */
   bool first_only; /* in the first occurrence alone that has them */
   char *reason;
-  size_t line;
 };
 
 struct sc_gate {

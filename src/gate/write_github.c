@@ -48,11 +48,16 @@ static void open_command(struct sc_buf *buf, const struct sc_gate_extra *extra, 
 
 static bool has_place(const struct sc_gate_extra *extra) { return extra->in_tree && extra->relative && extra->line; }
 
+static const char *title_of(const struct sc_gate_report *report)
+{
+  return report->simulated ? "synccount (SIMULATED)" : "synccount";
+}
+
 static void annotate_extra(const struct sc_gate_report *report, const struct sc_gate_result *r,
                            const struct sc_gate_extra *extra, struct sc_buf *buf)
 {
   struct sc_buf message = {0};
-  open_command(buf, extra, report->simulated ? "synccount (SIMULATED)" : "synccount");
+  open_command(buf, extra, title_of(report));
   gate_put_name(&message, r->expectation->text);
   sc_buf_puts(&message, " failed: ");
   gate_put_place(&message, extra);
@@ -69,7 +74,7 @@ static void annotate_extra(const struct sc_gate_report *report, const struct sc_
 static void annotate_result(const struct sc_gate_report *report, const struct sc_gate_result *r, struct sc_buf *buf)
 {
   struct sc_buf message = {0};
-  open_command(buf, NULL, report->simulated ? "synccount (SIMULATED)" : "synccount");
+  open_command(buf, NULL, title_of(report));
   gate_put_name(&message, r->expectation->text);
   sc_buf_printf(&message, " %s: ", r->verdict == SC_GATE_FAILED ? "failed" : "could not be measured");
   if (r->why)
@@ -91,7 +96,7 @@ void sc_gate_write_annotations(const struct sc_gate_report *report, struct sc_bu
   size_t left = ANNOTATIONS_MAX;
   if (report->trouble) {
     struct sc_buf message = {0};
-    open_command(buf, NULL, "synccount");
+    open_command(buf, NULL, title_of(report));
     gate_put_name(&message, report->trouble);
     put_data_buf(buf, &message, false);
     sc_buf_puts(buf, "\n");

@@ -25,7 +25,8 @@ run_part() {
   lines_of sorted 8
   lines_of masked 8
   for format in text html chrome folded folded-count csv csv-syncs markdown; do
-    succeeds "lines-$format" 60 "$synccount" report --format "$format" -o "$work/h200-torch.$format" "$work/lines-masked-8-traces"
+    succeeds "lines-$format" 60 "$synccount" report --format "$format" -o "$work/h200-torch.$format" "$work/lines-masked-8-traces" &&
+      { [ -s "$work/h200-torch.$format" ] || fail "lines-$format" "it wrote nothing"; }
   done
   cp "$work/"h200-torch.{text,html} "$out/" 2>/dev/null
   succeeds lines-chrome-json 20 "$python" -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["traceEvents"]), "events")' \
