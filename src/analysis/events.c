@@ -50,7 +50,7 @@ void sc_events_free(struct sc_events *events)
 static void spill(struct sc_events *events)
 {
   if (!events->spool)
-    events->spool = tmpfile();
+    events->spool = sc_temporary_file();
   if (!events->spool ||
       fwrite(events->kept, sizeof *events->kept, events->kept_count, events->spool) != events->kept_count)
     events->failed = true;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define SC_NODISCARD __attribute__((warn_unused_result))
 #define SC_PRINTF(f, a) __attribute__((format(printf, f, a)))
@@ -124,6 +125,11 @@ static inline uint64_t sc_hash_text(uint64_t hash, const char *text)
     hash = sc_hash_bytes(hash, text, 1);
   return (hash ^ 0xff) * UINT64_C(0x100000001b3);
 }
+
+/* ---- files ---------------------------------------------------------------------------------
+ * An empty file to write and read, in TMPDIR or /tmp, without a name: gone when it is closed, or with the process. NULL:
+ * errno says why. */
+FILE *sc_temporary_file(void) SC_NODISCARD;
 
 /* ---- clock --------------------------------------------------------------------------------- */
 uint64_t sc_clock_mono_ns(void); /* CLOCK_MONOTONIC */

@@ -72,21 +72,6 @@ static bool fail(struct sc_sorter *s, enum sc_status status, const char *what)
   return false;
 }
 
-/* A file without a name in TMPDIR: gone with the process, whatever happens to it. */
-static FILE *temporary_file(void)
-{
-  const char *folder = getenv("TMPDIR");
-  char *name = sc_asprintf("%s/synccount-XXXXXX", folder && *folder ? folder : "/tmp");
-  int fd = name ? mkstemp(name) : -1;
-  if (fd >= 0)
-    unlink(name);
-  free(name);
-  FILE *file = fd >= 0 ? fdopen(fd, "w+b") : NULL;
-  if (!file && fd >= 0)
-    close(fd);
-  return file;
-}
-
 static bool goes_first(const struct sc_sorter *s, const struct entry *a, const struct entry *b)
 {
   if (a->key.high != b->key.high)
@@ -155,7 +140,7 @@ static bool write_run(struct sc_sorter *s)
 {
   static const char what[] = "cannot write the temporary file that a large trace is sorted in (set TMPDIR to a folder "
                              "with more room)";
-  if (!s->file && !(s->file = temporary_file()))
+  if (!s->file && !(s->file = sc_temporary_file()))
     return fail(s, SC_ERR_IO, what);
   if (!sort_items(s))
     return false;

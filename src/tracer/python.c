@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "tracer/mix.h"
 #include "tracer/names.h"
 #include "tracer/peek.h"
 
@@ -266,9 +265,9 @@ static inline __attribute__((always_inline)) bool identify(bool guarded, struct 
     begin[0] &= ((uint64_t)1 << 8 * size) - 1;
   else if (!load_pointer(guarded, lines + o.bytes_data + (size < 16 ? size - 8 : 8), &begin[1]))
     return false;
-  uint64_t hash = sc_mix(sc_mix(frame->code, (uint64_t)frame->at), file ^ (uint64_t)(uint32_t)first << 48);
-  hash = sc_mix(sc_mix(hash, name ^ length << 48), lines ^ tail);
-  frame->identity = sc_mix(sc_mix(hash, begin[0] ^ size << 48), begin[1]);
+  uint64_t hash = sc_hash_mix(sc_hash_mix(frame->code, (uint64_t)frame->at), file ^ (uint64_t)(uint32_t)first << 48);
+  hash = sc_hash_mix(sc_hash_mix(hash, name ^ length << 48), lines ^ tail);
+  frame->identity = sc_hash_mix(sc_hash_mix(hash, begin[0] ^ size << 48), begin[1]);
   return true;
 }
 
@@ -447,7 +446,7 @@ size_t sc_python_take(struct sc_python_frame frames[MAX], uint64_t *hash, uint32
   if (cut)
     *flags |= SC_STACK_PYTHON_CUT;
   for (size_t i = 0; i < count; i++)
-    *hash = sc_mix(*hash, frames[i].identity);
+    *hash = sc_hash_mix(*hash, frames[i].identity);
   return count;
 }
 

@@ -14,7 +14,6 @@
 #include <sys/mman.h>
 
 #include "tracer/about.h"
-#include "tracer/mix.h"
 #include "tracer/names.h"
 #include "tracer/native.h"
 #include "tracer/python.h"
@@ -88,10 +87,10 @@ static uint32_t frame_id(struct sc_thread *thread, const struct sc_python_frame 
 
 static uint32_t file_id(struct sc_thread *thread, const struct sc_native_file *found) {
   struct sc_native_file file = *found;
-  uint64_t key = sc_mix(file.base, file.start);
+  uint64_t key = sc_hash_mix(file.base, file.start);
   bool fresh;
   for (const char *at = file.path; *at != '\0'; at++)
-    key = sc_mix(key, (unsigned char)*at);
+    key = sc_hash_mix(key, (unsigned char)*at);
   uint32_t id = number_of(file_keys, FILES, key, &fresh);
   if (fresh) {
     sc_native_build_id(&file);
@@ -177,7 +176,7 @@ static uint64_t note_files(struct remembered *entry, const struct sc_native_fram
     entry->file[known].start = start;
     entry->file[known].stamp = stamp;
     entry->files++;
-    hash = sc_mix(sc_mix(hash, start), stamp);
+    hash = sc_hash_mix(sc_hash_mix(hash, start), stamp);
   }
   return hash;
 }
@@ -213,7 +212,7 @@ static uint32_t intern(struct sc_thread *thread, const struct taken *t) {
   bool fresh;
   if (t->python_count == 0 && t->native_count == 0 && t->flags == 0)
     return 0;
-  uint32_t id = number_of(stack_keys, STACKS, sc_mix(t->hash, t->flags), &fresh);
+  uint32_t id = number_of(stack_keys, STACKS, sc_hash_mix(t->hash, t->flags), &fresh);
   if (fresh)
     define_stack(thread, id, t->flags, t->python, t->python_count, t->native, t->native_count);
   return id;
@@ -225,7 +224,7 @@ static void walk_native(struct sc_stack_cache *cache, struct taken *t, uint64_t 
   if (cut)
     t->flags |= SC_STACK_NATIVE_CUT;
   for (size_t i = 0; i < t->native_count; i++)
-    t->hash = sc_mix(t->hash, t->native[i].address);
+    t->hash = sc_hash_mix(t->hash, t->native[i].address);
   cache->walked_ns += sc_clock_mono_ns() - now;
   __atomic_fetch_add(&live->stack_walks, 1, __ATOMIC_RELAXED);
 }
@@ -233,7 +232,7 @@ static void walk_native(struct sc_stack_cache *cache, struct taken *t, uint64_t 
 static uint32_t take_with_native(struct sc_thread *thread, const struct sc_watch *watch, struct taken *t, uint64_t now) {
   struct sc_stack_cache *cache = cache_of(thread);
   uint64_t pointer = (uintptr_t)__builtin_frame_address(0);
-  uint64_t key = sc_mix(sc_mix(t->hash, pointer), (uint64_t)watch->api << 32 | t->flags) | 1;
+  uint64_t key = sc_hash_mix(sc_hash_mix(t->hash, pointer), (uint64_t)watch->api << 32 | t->flags) | 1;
   if (cache == NULL) {
     t->flags |= SC_STACK_NATIVE_MISSING;
     return intern(thread, t);
@@ -247,7 +246,7 @@ static uint32_t take_with_native(struct sc_thread *thread, const struct sc_watch
   }
   entry->key = 0;
   walk_native(cache, t, now);
-  t->hash = sc_mix(t->hash, note_files(entry, t->native, t->native_count));
+  t->hash = sc_hash_mix(t->hash, note_files(entry, t->native, t->native_count));
   uint32_t id = intern(thread, t);
   if ((t->flags & SC_STACK_NATIVE_CUT) == 0 || t->native_count == SC_STACK_NATIVE_MAX)
     remember(entry, key, id, t->native, t->native_count);
