@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One thread does everything here, sleeping in poll(2). It makes no CUDA call, and holds no lock. The program may close
- * our descriptors or take their numbers (daemons close all): each is looked at before it is used. */
+ * One thread does everything here, sleeping in poll(2). It makes no CUDA call, and its one lock covers a few file
+ * operations. The program may close our descriptors or take their numbers (daemons close all): each is looked at before
+ * it is used. */
 #include "tracer/control.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ enum {
   CLIENTS_MAX = 8,    /* more wait in the socket's queue */
   PATIENCE_MS = 5000, /* for a request that does not come */
   RETRY_MS = 1000,    /* when the socket was lost and cannot be made again */
+  CLOSING_S = 2,      /* what the end of the process gives a socket that is being made */
   STACK_BYTES = 1024 * 1024, /* loading CUPTI runs on it */
 };
 
@@ -47,10 +49,11 @@ struct client {
 
 static struct wire listener = { .fd = -1 };
 static struct client clients[CLIENTS_MAX];
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* the socket's file is made, or removed; for the next four */
 static char socket_path[SC_CONTROL_PATH];
-static _Atomic bool socket_there; /* socket_path is ours */
-static _Atomic bool closing;      /* the process ends */
 static struct stat socket_file;
+static bool socket_there;    /* socket_path is ours */
+static _Atomic bool closing; /* the process ends: no socket is made any more */
 static struct sc_session_end ended;
 static struct sc_control_reply reply;
 
@@ -132,28 +135,37 @@ static bool listen_at(const char *path) {
 
 static bool listen_somewhere(void) {
   char folder[SC_CONTROL_PATH], path[SC_CONTROL_PATH];
-  for (unsigned place = 0; place < SC_CONTROL_PLACES; place++)
-    if (sc_control_place(place, getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), geteuid(), getpid(), folder, path) &&
-        private_folder(folder) && listen_at(path)) {
-      memcpy(socket_path, path, sizeof(path));
-      atomic_store(&socket_there, true);
-      if (atomic_load(&closing)) /* it ended while we were at it */
-        sc_control_close();
-      return true;
-    }
-  return false;
+  bool made = false;
+  (void)pthread_mutex_lock(&making);
+  for (unsigned place = 0; place < SC_CONTROL_PLACES && !made && !atomic_load(&closing); place++)
+    made = sc_control_place(place, getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), geteuid(), getpid(), folder, path) &&
+           private_folder(folder) && listen_at(path);
+  if (made) {
+    memcpy(socket_path, path, sizeof(path));
+    socket_there = true;
+  }
+  (void)pthread_mutex_unlock(&making);
+  return made;
 }
 
 void sc_control_close(void) {
   struct stat info;
+  struct timespec until;
   atomic_store(&closing, true);
-  if (atomic_exchange(&socket_there, false) && lstat(socket_path, &info) == 0 &&
-      info.st_dev == socket_file.st_dev && info.st_ino == socket_file.st_ino)
+  (void)clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += CLOSING_S;
+  if (pthread_mutex_timedlock(&making, &until) != 0) /* on a filesystem that hangs */
+    return;
+  if (socket_there && lstat(socket_path, &info) == 0 && info.st_dev == socket_file.st_dev &&
+      info.st_ino == socket_file.st_ino)
     (void)unlink(socket_path);
+  socket_there = false;
+  (void)pthread_mutex_unlock(&making);
 }
 
 void sc_control_forked(void) {
-  atomic_store_explicit(&socket_there, false, memory_order_relaxed);
+  (void)pthread_mutex_init(&making, NULL); /* the thread that may have held it is not in the child */
+  socket_there = false;
   let_go(&listener);
   for (size_t i = 0; i < CLIENTS_MAX; i++)
     let_go(&clients[i].wire);

@@ -64,6 +64,18 @@ static void test_socket_is_its_owners_alone(void **state) {
   assert_int_equal(lstat(path, &socket), -1); /* it goes with the process */
 }
 
+/* The program may end at any time, also while the socket is being made. */
+static void test_program_that_ends_early_leaves_no_socket(void **state) {
+  struct program program;
+  struct stat info;
+  char path[200];
+  (void)state;
+  program_start_dormant(&program, LIST("LD_PRELOAD=" PRELOAD ":" SLOW_LISTEN));
+  (void)snprintf(path, sizeof(path), "%s", program_socket(&program));
+  program_end(&program);
+  assert_int_equal(lstat(path, &info), -1);
+}
+
 /* Even where the files' modes would let them: the peer's credentials are asked for. */
 static void test_other_users_are_turned_away(void **state) {
   struct program program;
@@ -377,6 +389,7 @@ static void test_without_cuda_there_is_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     TEST(test_socket_is_its_owners_alone),
+    TEST(test_program_that_ends_early_leaves_no_socket),
     TEST(test_other_users_are_turned_away),
     TEST(test_open_folder_is_not_trusted),
     TEST(test_runtime_folder_comes_first),
