@@ -111,12 +111,15 @@ static bool answers(const struct sockaddr_un *address) {
   return alive;
 }
 
+/* Makes the socket under another name, so that whoever sees its file is heard. */
 static bool listen_at(const char *path) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
   memcpy(address.sun_path, path, strlen(path) + 1);
   if (answers(&address))
     return false;
-  (void)unlink(path); /* left by a process that was killed */
+  char *suffix = strrchr(address.sun_path, '.');
+  memcpy(suffix, ".making", sizeof(".making")); /* as long as .socket */
+  (void)unlink(address.sun_path);               /* left by a process that was killed */
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
     return false;
@@ -125,8 +128,9 @@ static bool listen_at(const char *path) {
     (void)close(fd);
     return false;
   }
-  if (chmod(path, 0600) != 0 || listen(fd, CLIENTS_MAX) != 0 || lstat(path, &socket_file) != 0) {
-    (void)unlink(path);
+  if (chmod(address.sun_path, 0600) != 0 || listen(fd, CLIENTS_MAX) != 0 || lstat(address.sun_path, &socket_file) != 0 ||
+      rename(address.sun_path, path) != 0) {
+    (void)unlink(address.sun_path);
     (void)close(fd);
     return false;
   }

@@ -3,6 +3,7 @@
  * that is started and stopped many times. */
 #include "attached.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -64,16 +65,30 @@ static void test_socket_is_its_owners_alone(void **state) {
   assert_int_equal(lstat(path, &socket), -1); /* it goes with the process */
 }
 
+static int count_files(const char *folder) {
+  int count = 0;
+  DIR *dir = opendir(folder);
+  for (struct dirent *entry = NULL; dir != NULL && (entry = readdir(dir)) != NULL;)
+    count += entry->d_name[0] != '.';
+  if (dir != NULL)
+    closedir(dir);
+  return count;
+}
+
 /* The program may end at any time, also while the socket is being made. */
 static void test_program_that_ends_early_leaves_no_socket(void **state) {
   struct program program;
-  struct stat info;
-  char path[200];
+  char folder[200];
   (void)state;
-  program_start_dormant(&program, LIST("LD_PRELOAD=" PRELOAD ":" SLOW_LISTEN));
-  (void)snprintf(path, sizeof(path), "%s", program_socket(&program));
+  (void)snprintf(folder, sizeof(folder), "%s/synccount-%ld", attached_folder, (long)geteuid());
+  program_start(&program, LIST(LOOPING, "1"), LIST("LD_PRELOAD=" PRELOAD ":" SLOW_LISTEN, "SYNCCOUNT_DORMANT=1"));
+  assert_string_equal(program_line(&program), "ready");
+  for (int waited = 0; count_files(folder) == 0; waited++) {
+    assert_true(waited < 60000);
+    nap(1);
+  }
   program_end(&program);
-  assert_int_equal(lstat(path, &info), -1);
+  assert_int_equal(count_files(folder), 0);
 }
 
 /* Even where the files' modes would let them: the peer's credentials are asked for. */
