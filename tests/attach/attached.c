@@ -307,12 +307,17 @@ struct sc_findings *trace_read(const char *keep) {
 
 const struct sc_range_findings *trace_range(const struct sc_findings *findings, const char *name) {
   const struct sc_process *process = &findings->processes[0];
+  const struct sc_range_findings *found = NULL;
   for (size_t i = 0; i < process->range_count; i++) {
     const char *path = process->ranges[i].path, *slash = strrchr(path, '/');
-    if (strcmp(slash != NULL ? slash + 1 : path, name) == 0)
-      return &process->ranges[i];
+    if (strcmp(slash != NULL ? slash + 1 : path, name) != 0)
+      continue;
+    if (found != NULL)
+      fail_msg("the range %s is there twice: %s (%llu syncs) and %s (%llu)", name, found->path,
+               (unsigned long long)found->total.syncs, path, (unsigned long long)process->ranges[i].total.syncs);
+    found = &process->ranges[i];
   }
-  return NULL;
+  return found;
 }
 
 uint32_t trace_flags(const char *keep) {

@@ -12,6 +12,7 @@
  *   close    closes every descriptor above 2, as daemons do: "closed"
  *   load LIBRARY   loads it and calls its InitializeInjection, as a debugger would: "loaded"
  *   end      the threads end: "ended", and exit 0
+ * It says "ready" when every thread has made a read-back in its loop.
  * Each thread pushes a range "outer" around its loop and, with "early", the main thread pushes "early" before it starts.
  * A wrong result of a read-back ends the program with status 4. */
 #include "program.h"
@@ -245,6 +246,9 @@ int main(int argc, char **argv) {
   for (int i = 0; i < worker_count; i++)
     if (!items_begin(&workers[i].items) || pthread_create(&workers[i].thread, NULL, loop, &workers[i]) != 0)
       return 3;
+  for (int i = 0; i < worker_count; i++) /* whoever attaches from here on finds "outer" open on each */
+    while (atomic_load(&workers[i].turns) == 0)
+      wait_a_little();
   printf("ready\n");
   fflush(stdout);
   while (status == 0 && fgets(line, sizeof line, stdin) != NULL && strcmp(line, "end\n") != 0)
