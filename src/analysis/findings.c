@@ -76,7 +76,7 @@ struct sc_process *sc_findings_process(struct sc_findings *f)
   struct sc_process *process = sc_array_push(&f->processes, &f->process_count, &f->process_cap, sizeof *process);
   if (process)
     process->wall_us = process->step_median = process->drain_gap_total_us = process->drain_gap_p50_us =
-        process->start_cost_us = process->call_cost_us = process->launch_cost_us = NAN;
+        process->start_cost_us = process->call_cost_us = process->launch_cost_us = process->told_cost_us = NAN;
   return process;
 }
 

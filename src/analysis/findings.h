@@ -164,6 +164,13 @@ struct sc_event {
 };
 struct sc_events; /* of one process; in memory, beyond some size in a temporary file */
 
+struct sc_process_floor { /* sc_process_floor */
+  uint64_t round_trips;    /* read-backs and blocking uploads */
+  double round_trip_us;    /* the mean one */
+  double total_us;
+  double per_step_us; /* from the sites; NaN without steps, or where no site says how many round trips it had */
+};
+
 struct sc_tally;  /* analysis/tally.h */
 enum sc_step_source {
   SC_STEPS_RANGES,    /* ranges of level step */
@@ -184,6 +191,7 @@ struct sc_process {
   bool unmeasured;     /* nothing could be counted in it: no CUPTI, slot taken, no capture range; a warning says which */
   double start_cost_us; /* tracer's own time at start and between chunks; NaN: not known */
   double call_cost_us, launch_cost_us; /* tracer's own time for one recorded call and one launch, measured at its end; NaN */
+  double told_cost_us;                 /* of all of them, as a report says that was read; NaN: none did */
   uint64_t lost_records, lost_chunks; /* of this process; counts are too low when not 0 */
   double drain_gap_p50_us, drain_gap_total_us; /* device time with nothing to run around syncs; NaN: not measured */
   uint64_t drain_gaps;                         /* syncs that they were measured for */
@@ -203,6 +211,8 @@ struct sc_process {
   uint64_t steps, warmup; /* all that began; of them left out of minimum, median and maximum as warm-up */
   uint64_t step_min, step_max;
   double step_median; /* NaN: no step is left (min and max are then 0) */
+  bool floor_told;    /* a report that was read says the floor: rounded figures would not give the same again */
+  struct sc_process_floor floor;
 };
 
 struct sc_findings {
@@ -263,12 +273,11 @@ bool sc_process_is_whole(const struct sc_process *process);
 
 /* The floor of a process: its read-backs and blocking uploads at the mean round trip of the findings' ruler. An estimate for
  * syncs that each wait for a kernel queued just before. False: no ruler, a simulated device, or nothing to multiply. */
-struct sc_process_floor {
-  uint64_t round_trips; /* read-backs and blocking uploads */
-  double mean_us, total_us;
-  double per_step_us; /* from the sites; NaN without steps, or where no site says how many round trips it had */
-};
 bool sc_process_floor(const struct sc_findings *findings, const struct sc_process *process, struct sc_process_floor *out);
+
+/* What recording cost a process, about: its calls and launches at what the tracer timed at the end. NaN: it was not timed.
+ * calls (may be NULL): those that were recorded, launches left out. */
+double sc_process_tracer_cost(const struct sc_process *process, uint64_t *calls);
 
 struct sc_rank {
   const char *rank;

@@ -178,11 +178,14 @@ bool sc_process_floor(const struct sc_findings *f, const struct sc_process *p, s
   const struct sc_ruler_row *trip = sc_findings_ruler(f, "launch+readback");
   double trips_a_step = NAN;
   uint64_t site_trips = 0;
+  *out = p->floor;
+  if (p->floor_told)
+    return true;
   *out = (struct sc_process_floor){.round_trips = p->counts.read_backs + p->counts.blocking_uploads,
-                                   .mean_us = trip ? trip->mean_us : NAN};
-  if (isnan(out->mean_us) || f->simulated || p->simulated || out->round_trips == 0)
+                                   .round_trip_us = trip ? trip->mean_us : NAN};
+  if (isnan(out->round_trip_us) || f->simulated || p->simulated || out->round_trips == 0)
     return false;
-  out->total_us = (double)out->round_trips * out->mean_us;
+  out->total_us = (double)out->round_trips * out->round_trip_us;
   for (size_t i = 0; i < p->site_count; ++i) {
     const struct sc_site *site = &p->sites[i];
     if (site->kind != SC_SITE_SYNC || isnan(site->per_step) || site->count == 0)
@@ -192,6 +195,19 @@ bool sc_process_floor(const struct sc_findings *f, const struct sc_process *p, s
     site_trips += trips;
     trips_a_step = (isnan(trips_a_step) ? 0 : trips_a_step) + site->per_step * share;
   }
-  out->per_step_us = site_trips ? trips_a_step * out->mean_us : NAN; /* a report that was read back has none of them */
+  out->per_step_us = site_trips ? trips_a_step * out->round_trip_us : NAN;
   return true;
+}
+
+/* ---- what being traced cost ----------------------------------------------------------------------- */
+
+double sc_process_tracer_cost(const struct sc_process *p, uint64_t *calls)
+{
+  const uint64_t launches = p->counts.launches;
+  const uint64_t others = p->counts.api_calls > launches ? p->counts.api_calls - launches : 0;
+  if (calls)
+    *calls = others;
+  if (!isnan(p->told_cost_us))
+    return p->told_cost_us;
+  return (double)others * p->call_cost_us + (double)launches * p->launch_cost_us;
 }

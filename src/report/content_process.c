@@ -118,7 +118,7 @@ static void floor_line(struct sc_doc *doc, const struct sc_findings *f, const st
   sc_put_count(&line, floor.round_trips);
   sc_buf_printf(&line, " read-back%s and blocking uploads at %.1f us, this host's mean round trip; an estimate, not what "
                        "would be saved",
-                sc_plural(floor.round_trips), floor.mean_us);
+                sc_plural(floor.round_trips), floor.round_trip_us);
   sc_doc_take(doc, SC_BLOCK_ITEM, SC_TONE_PLAIN, &line);
 }
 
@@ -141,7 +141,8 @@ static void drain_line(struct sc_doc *doc, const struct sc_process *p)
 /* What being traced cost: rates measured in the process, times what was recorded. */
 static void cost_line(struct sc_doc *doc, const struct sc_process *p)
 {
-  uint64_t launches = p->counts.launches, calls = p->counts.api_calls - launches;
+  uint64_t launches = p->counts.launches, calls;
+  double cost_us = sc_process_tracer_cost(p, &calls);
   struct sc_buf line = {0};
 
   if (isnan(p->start_cost_us))
@@ -150,7 +151,7 @@ static void cost_line(struct sc_doc *doc, const struct sc_process *p)
     sc_buf_puts(&line, "the tracer's cost was not measured");
   } else {
     sc_buf_puts(&line, "the tracer cost about ");
-    sc_put_time(&line, (double)calls * p->call_cost_us + (double)launches * p->launch_cost_us);
+    sc_put_time(&line, cost_us);
     sc_buf_puts(&line, ": ");
     sc_put_count(&line, calls);
     sc_buf_printf(&line, " recorded call%s at ", sc_plural(calls));

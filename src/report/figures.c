@@ -400,7 +400,7 @@ static double per_forward(const struct heat *heat, uint64_t syncs)
 
 static uint64_t outside_of(const struct sc_run *run, uint64_t layer)
 {
-  return run->by_layer_outside ? run->by_layer_outside[layer] : 0;
+  return run->by_layer_outside ? run->by_layer_outside[layer] : 0; /* see has_heat */
 }
 
 static void put_cell(struct sc_buf *html, const struct heat *heat, double x, double width, uint64_t layer, uint64_t syncs)
@@ -485,7 +485,8 @@ static void put_heat_of(struct sc_buf *html, const struct sc_run *run)
 
 static bool has_heat(const struct sc_run *run)
 {
-  return run->counted && run->by_layer_expert && run->forwards && run->experts && run->layers;
+  return run->counted && run->by_layer_expert && run->forwards && run->experts && run->layers &&
+         (run->by_layer_outside || run->outside_experts == 0); /* reports of old do not say in which layers those were */
 }
 
 /* Of each variant and token count the largest number of experts. */

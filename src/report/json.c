@@ -36,6 +36,14 @@ static const struct {
     {"conditions", "sm_clock_before"},
 };
 
+bool sc_json_field_is_known(const char *group, const char *key)
+{
+  for (size_t i = 0; i < SC_COUNTOF(known_fields); i++)
+    if (strcmp(known_fields[i].group, group) == 0 && strcmp(known_fields[i].key, key) == 0)
+      return true;
+  return false;
+}
+
 static json_t *field_value(const struct sc_field *field)
 {
   switch (field->kind) {
@@ -235,6 +243,7 @@ static json_t *run_syncs_value(const struct sc_run *run, bool *ok)
   sc_json_put(object, "by_expert", sc_json_counts(run->by_expert, run->experts), ok);
   sc_json_put(object, "by_expert_op", expert_op_value(run, ok), ok);
   sc_json_put(object, "by_layer_expert", layer_expert_value(run, ok), ok);
+  sc_json_put(object, "by_layer_outside", sc_json_counts(run->by_layer_outside, run->layers), ok);
   sc_json_put(object, "outside_experts", sc_json_count(run->outside_experts), ok);
   return object;
 }

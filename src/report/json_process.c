@@ -87,6 +87,8 @@ static json_t *site_value(const struct sc_site *s, bool simulated, bool *ok)
   sc_json_put(object, "pattern", sc_json_text(s->pattern), ok);
   sc_json_put(object, "remedy", sc_json_text(s->remedy), ok);
   sc_json_put(object, "count", sc_json_count(s->count), ok);
+  sc_json_put(object, "read_backs", sc_json_count(s->read_backs), ok);
+  sc_json_put(object, "blocking_uploads", sc_json_count(s->blocking_uploads), ok);
   sc_json_put(object, "per_step", sc_json_number(s->per_step), ok);
   sc_json_put(object, "wait_p50_us", sc_json_us(simulated ? NAN : s->wait_p50_us), ok);
   sc_json_put(object, "wait_total_us", sc_json_us(simulated ? NAN : s->wait_total_us), ok);
@@ -117,13 +119,11 @@ static json_t *steps_value(const struct sc_process *p, bool *ok)
 static json_t *tracer_value(const struct sc_process *p, bool simulated, bool *ok)
 {
   json_t *object = json_object();
-  uint64_t calls = p->counts.api_calls - p->counts.launches;
-  double total_us = (double)calls * p->call_cost_us + (double)p->counts.launches * p->launch_cost_us;
 
   sc_json_put(object, "start_us", sc_json_us(simulated ? NAN : p->start_cost_us), ok);
   sc_json_put(object, "call_us", sc_json_us(simulated ? NAN : p->call_cost_us), ok);
   sc_json_put(object, "launch_us", sc_json_us(simulated ? NAN : p->launch_cost_us), ok);
-  sc_json_put(object, "calls_us", sc_json_us(simulated ? NAN : total_us), ok);
+  sc_json_put(object, "calls_us", sc_json_us(simulated ? NAN : sc_process_tracer_cost(p, NULL)), ok);
   return object;
 }
 
@@ -166,7 +166,8 @@ static json_t *floor_value(const struct sc_findings *f, const struct sc_process 
     return json_null();
   object = json_object();
   sc_json_put(object, "round_trips", sc_json_count(floor.round_trips), ok);
-  sc_json_put(object, "mean_us", sc_json_us(floor.total_us), ok);
+  sc_json_put(object, "round_trip_us", sc_json_us(floor.round_trip_us), ok);
+  sc_json_put(object, "total_us", sc_json_us(floor.total_us), ok);
   sc_json_put(object, "per_step_us", sc_json_us(floor.per_step_us), ok);
   return object;
 }
@@ -180,8 +181,20 @@ static json_t *syncs_value(const struct sc_process *p, bool simulated, bool *ok)
   sc_json_put_counts(object, &p->counts, ok);
   sc_json_put(object, "wait_us", sc_json_us(simulated ? NAN : (double)p->counts.wait_ns / 1000.0), ok);
   put_drain(object, simulated ? NAN : p->drain_gap_p50_us, p->drain_gap_total_us, ok);
+  if (!simulated && !isnan(p->drain_gap_p50_us))
+    sc_json_put(object, "drain_gaps", sc_json_count(p->drain_gaps), ok);
   sc_json_put(object, "queue_waits", sc_json_count(p->queue_waits), ok);
   sc_json_put(object, "queue_wait_us", sc_json_us(simulated ? NAN : (double)p->queue_wait_ns / 1000.0), ok);
+  return object;
+}
+
+static json_t *losses_value(const struct sc_process *p, bool *ok)
+{
+  json_t *object = json_object();
+
+  sc_json_put(object, "records", sc_json_count(p->lost_records), ok);
+  sc_json_put(object, "chunks", sc_json_count(p->lost_chunks), ok);
+  sc_json_put(object, "totals_complete", json_boolean(sc_process_is_whole(p)), ok);
   return object;
 }
 
@@ -221,6 +234,7 @@ json_t *sc_json_process(const struct sc_findings *f, const struct sc_process *p,
   sc_json_put(object, "tracer", tracer_value(p, simulated, ok), ok);
   sc_json_put(object, "stacks", stacks_value(p, simulated, ok), ok);
   sc_json_put(object, "floor", floor_value(f, p, ok), ok);
+  sc_json_put(object, "losses", losses_value(p, ok), ok);
   sc_json_put(object, "steps", steps_value(p, ok), ok);
   sc_json_put(object, "syncs", p->unmeasured ? json_null() : syncs_value(p, simulated, ok), ok);
   return object;

@@ -9,17 +9,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "report/report.h"
+#include "report/content.h"
+#include "report/json_value.h"
 
 #define SCHEMA "synccount/report/1"
 #define FILE_MAX (256u << 20)
 #define LOOK 16384 /* bytes that are looked through for the schema at a time */
+#define ASSUMED_MAX 1000
 
 struct reading {
   const char *path;
   char place[96]; /* "processes[2].ranges[41]" */
   struct sc_error *err;
   bool failed;
+  size_t *assumed; /* where findings have the round trips that this report assumed */
+  size_t assumed_count;
 };
 
 static void refuse(struct reading *r, const char *key, const char *wanted)
@@ -68,16 +72,21 @@ static void need_text(struct reading *r, const json_t *object, const char *key, 
     refuse(r, key, "a text");
 }
 
+static bool count_of(const json_t *value, uint64_t *out)
+{
+  if (json_is_integer(value) && json_integer_value(value) >= 0)
+    *out = (uint64_t)json_integer_value(value);
+  else if (json_is_real(value) && json_real_value(value) >= 0 && json_real_value(value) < 0x1p64)
+    *out = (uint64_t)json_real_value(value); /* beyond 2^63 - 1 */
+  else
+    return false;
+  return true;
+}
+
 static void take_count(struct reading *r, const json_t *object, const char *key, uint64_t *out)
 {
   const json_t *value = value_of(object, key);
-  if (!value)
-    return;
-  if (json_is_integer(value) && json_integer_value(value) >= 0)
-    *out = (uint64_t)json_integer_value(value);
-  else if (json_is_real(value) && json_real_value(value) >= 0 && json_real_value(value) < 1.8e19)
-    *out = (uint64_t)json_real_value(value); /* beyond 2^63 - 1 */
-  else
+  if (value && !count_of(value, out))
     refuse(r, key, "a count");
 }
 
@@ -90,6 +99,14 @@ static void take_number(struct reading *r, const json_t *object, const char *key
     *out = json_number_value(value);
   else
     refuse(r, key, "a number");
+}
+
+/* A time in microseconds, as nanoseconds. */
+static void take_ns(struct reading *r, const json_t *object, const char *key, uint64_t *out)
+{
+  double us = 0;
+  take_number(r, object, key, &us);
+  *out = us > 0 && us < 1.8e16 ? (uint64_t)(us * 1e3 + 0.5) : 0;
 }
 
 static void take_bool(struct reading *r, const json_t *object, const char *key, bool *out)
@@ -110,6 +127,35 @@ static const json_t *part(struct reading *r, const json_t *object, const char *k
     return NULL;
   }
   return value;
+}
+
+/* n counts as a new list. A list of another length is refused before there is memory for it. */
+static void counts_of(struct reading *r, const json_t *list, const char *key, uint64_t n, uint64_t **out)
+{
+  const json_t *value;
+  uint64_t *counts;
+  size_t i;
+  if (!json_is_array(list) || json_array_size(list) != n) {
+    refuse(r, key, "a list with one for each layer or expert");
+    return;
+  }
+  if (!(counts = sc_calloc_array(n + 1, sizeof *counts))) {
+    no_memory(r);
+    return;
+  }
+  json_array_foreach(list, i, value)
+  {
+    if (!count_of(value, &counts[i]))
+      refuse(r, key, "a list of counts");
+  }
+  *out = counts;
+}
+
+static void take_list(struct reading *r, const json_t *object, const char *key, uint64_t n, uint64_t **out)
+{
+  const json_t *list = value_of(object, key);
+  if (list && !r->failed)
+    counts_of(r, list, key, n, out);
 }
 
 /* Calls take for each element, which must be an object. */
@@ -164,12 +210,10 @@ static void take_counts(struct reading *r, const json_t *object, struct sc_count
       {"lifecycle", &c->lifecycle},
       {"captured", &c->captured},
   };
-  double wait_us = 0;
   for (size_t i = 0; i < SC_COUNTOF(counts); ++i)
     take_count(r, object, counts[i].key, counts[i].out);
   take_classes(r, object, c);
-  take_number(r, object, "wait_us", &wait_us);
-  c->wait_ns = wait_us > 0 && wait_us < 1e15 ? (uint64_t)(wait_us * 1e3 + 0.5) : 0;
+  take_ns(r, object, "wait_us", &c->wait_ns);
 }
 
 /* ---- host, ruler, cost ----------------------------------------------------------------------- */
@@ -180,7 +224,9 @@ static bool add_field(struct sc_findings *f, const char *group, const char *key,
     return sc_findings_text(f, group, key, json_string_value(value), NULL);
   if (json_is_number(value))
     return sc_findings_number(f, group, key, json_number_value(value), NULL);
-  return !json_is_boolean(value) || sc_findings_bool(f, group, key, json_is_true(value), NULL);
+  if (json_is_boolean(value))
+    return sc_findings_bool(f, group, key, json_is_true(value), NULL);
+  return !json_is_null(value) || sc_json_field_is_known(group, key) || sc_findings_text(f, group, key, NULL, NULL);
 }
 
 static void take_fields(struct reading *r, const json_t *root, const char *group, struct sc_findings *f)
@@ -200,7 +246,7 @@ static void take_fields(struct reading *r, const json_t *root, const char *group
           no_memory(r);
       }
       free(name);
-    } else if (strcmp(key, "simulated") != 0 && !add_field(f, group, key, value)) {
+    } else if (!(strcmp(group, "device") == 0 && strcmp(key, "simulated") == 0) && !add_field(f, group, key, value)) {
       no_memory(r);
     }
   }
@@ -230,10 +276,10 @@ static void take_ruler(struct reading *r, const json_t *item, void *into)
     no_memory(r);
   json_array_foreach(means, i, value)
   {
-    if (!json_is_number(value))
+    if (!json_is_number(value) && !json_is_null(value)) /* null: a block without samples */
       refuse(r, "block_means_us", "a list of numbers");
     else if (!r->failed)
-      row->block_means_us[i] = json_number_value(value);
+      row->block_means_us[i] = json_is_null(value) ? NAN : json_number_value(value);
   }
   if (row->blocks == 0)
     take_count(r, item, "blocks", &row->blocks);
@@ -253,6 +299,90 @@ static void take_marginal(struct reading *r, const json_t *item, void *into)
   take_number(r, item, "mean_us", &m->mean_us);
   take_number(r, item, "low_us", &m->low_us);
   take_number(r, item, "high_us", &m->high_us);
+}
+
+static void take_control_step(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_control *c = into;
+  c->steps[c->step_count].p50_us = NAN;
+  take_count(r, item, "syncs", &c->steps[c->step_count].syncs);
+  take_number(r, item, "p50_us", &c->steps[c->step_count].p50_us);
+  ++c->step_count;
+}
+
+static void take_control(struct reading *r, const json_t *item, void *into)
+{
+  struct sc_findings *f = into;
+  struct sc_control *c = sc_array_push(&f->controls, &f->control_count, &f->control_cap, sizeof *c);
+  if (!c || !(c->steps = sc_calloc_array(json_array_size(value_of(item, "sorted_syncs")) + 1, sizeof *c->steps))) {
+    no_memory(r);
+    return;
+  }
+  c->dense_us = c->sorted_us = c->masked_us = NAN;
+  take_count(r, item, "experts", &c->experts);
+  take_count(r, item, "tokens", &c->tokens);
+  take_number(r, item, "dense_us", &c->dense_us);
+  take_number(r, item, "sorted_us", &c->sorted_us);
+  take_number(r, item, "masked_us", &c->masked_us);
+  each(r, item, "sorted_syncs", take_control_step, c);
+}
+
+/* A longer copy; what is new is NaN. NULL: memory is out. */
+static double *grown(const double *values, size_t count, size_t wanted)
+{
+  double *all = sc_calloc_array(wanted + 1, sizeof *all);
+  for (size_t i = 0; all && i < wanted; ++i)
+    all[i] = i < count ? values[i] : NAN;
+  return all;
+}
+
+static bool is_taken(const struct reading *r, size_t at)
+{
+  for (size_t i = 0; i < r->assumed_count; ++i) {
+    if (r->assumed[i] == at)
+      return true;
+  }
+  return false;
+}
+
+/* Several reports may have assumed other round trips: findings have all of them. What runs have for them keeps its place;
+ * a run has no floor for what its report did not assume. */
+static void take_assumed(struct reading *r, const json_t *root, struct sc_findings *f)
+{
+  const json_t *list = part(r, root, "assumed_round_trips_us", JSON_ARRAY), *value;
+  const size_t before = f->assumed_count, n = json_array_size(list);
+  size_t i;
+  if (n == 0 || n > ASSUMED_MAX) {
+    if (n)
+      refuse(r, "assumed_round_trips_us", "a short list");
+    return;
+  }
+  double *all = grown(f->assumed_us, before, before + n);
+  r->assumed = sc_calloc_array(n, sizeof *r->assumed);
+  if (!all || !r->assumed) {
+    free(all);
+    no_memory(r);
+    return;
+  }
+  free(f->assumed_us);
+  f->assumed_us = all;
+  json_array_foreach(list, i, value)
+  {
+    if (!json_is_number(value))
+      refuse(r, "assumed_round_trips_us", "a list of numbers");
+    size_t at = 0;
+    while (at < before && (all[at] != json_number_value(value) || is_taken(r, at)))
+      ++at;
+    if (at == before)
+      all[at = f->assumed_count++] = json_number_value(value);
+    r->assumed[r->assumed_count++] = at;
+  }
+  for (i = 0; i < f->run_count; ++i) {
+    double *floors = f->runs[i].assumed_floor_us;
+    if (floors && !(f->runs[i].assumed_floor_us = grown(floors, before, f->assumed_count)))
+      no_memory(r);
+    free(floors);
+  }
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -279,6 +409,54 @@ static void take_ops(struct reading *r, const json_t *syncs, struct sc_run *run)
   }
 }
 
+/* Whatever is counted by expert comes after by_expert, which says that there are so many. */
+static void take_experts(struct reading *r, const json_t *syncs, struct sc_run *run)
+{
+  const json_t *by_op = part(r, syncs, "by_expert_op", JSON_OBJECT);
+  const size_t ops = run->by_op_count;
+  uint64_t *column = NULL;
+  take_list(r, syncs, "by_expert", run->experts, &run->by_expert);
+  if (!by_op || !run->by_expert)
+    return;
+  run->by_expert_op = sc_calloc_array(run->experts + 1, sizeof *run->by_expert_op);
+  for (uint64_t expert = 0; run->by_expert_op && expert < run->experts; ++expert) {
+    if (!(run->by_expert_op[expert] = sc_calloc_array(ops + 1, sizeof **run->by_expert_op)))
+      no_memory(r);
+  }
+  if (!run->by_expert_op)
+    no_memory(r);
+  for (size_t op = 0; op < ops && !r->failed; ++op) {
+    take_list(r, by_op, run->by_op[op].name, run->experts, &column);
+    if (!column)
+      refuse(r, "by_expert_op", "a list for each op");
+    for (uint64_t expert = 0; column && expert < run->experts; ++expert)
+      run->by_expert_op[expert][op] = column[expert];
+    free(column);
+    column = NULL;
+  }
+}
+
+static void take_layers(struct reading *r, const json_t *syncs, struct sc_run *run)
+{
+  const json_t *rows = part(r, syncs, "by_layer_expert", JSON_ARRAY), *row;
+  size_t layer;
+  take_list(r, syncs, "by_layer_outside", run->layers, &run->by_layer_outside);
+  if (!rows || r->failed)
+    return;
+  if (json_array_size(rows) != run->layers) {
+    refuse(r, "by_layer_expert", "as long as the run has layers");
+    return;
+  }
+  if (!(run->by_layer_expert = sc_calloc_array(run->layers + 1, sizeof *run->by_layer_expert)))
+    no_memory(r);
+  json_array_foreach(rows, layer, row)
+  {
+    if (r->failed)
+      return;
+    counts_of(r, row, "by_layer_expert", run->experts, &run->by_layer_expert[layer]);
+  }
+}
+
 static void take_run_syncs(struct reading *r, const json_t *item, struct sc_run *run)
 {
   const json_t *syncs = part(r, item, "syncs", JSON_OBJECT), *layer = part(r, syncs, "per_layer", JSON_OBJECT);
@@ -292,8 +470,28 @@ static void take_run_syncs(struct reading *r, const json_t *item, struct sc_run 
   take_bool(r, syncs, "exact", &run->exact);
   take_count(r, syncs, "outside_experts", &run->outside_experts);
   take_ops(r, syncs, run);
+  take_experts(r, syncs, run);
+  take_layers(r, syncs, run);
   if (run->counted && !syncs)
     refuse(r, "syncs", "there, although the run was counted");
+}
+
+static void take_assumed_floors(struct reading *r, const json_t *item, const struct sc_findings *f, struct sc_run *run)
+{
+  const json_t *floors = part(r, item, "assumed_floors", JSON_ARRAY), *floor;
+  size_t i;
+  if (!floors || r->failed)
+    return;
+  if (json_array_size(floors) != r->assumed_count) {
+    refuse(r, "assumed_floors", "one for each of assumed_round_trips_us");
+    return;
+  }
+  if (!(run->assumed_floor_us = grown(NULL, 0, f->assumed_count))) {
+    no_memory(r);
+    return;
+  }
+  json_array_foreach(floors, i, floor)
+    take_number(r, floor, "floor_us", &run->assumed_floor_us[r->assumed[i]]);
 }
 
 static void take_run_times(struct reading *r, const json_t *item, struct sc_run *run)
@@ -341,8 +539,10 @@ static void take_run(struct reading *r, const json_t *item, void *into)
   take_count(r, verified, "tokens", &run->verified_tokens);
   take_text(r, verified, "reason", &run->not_verified);
   take_bool(r, item, "counted", &run->counted);
+  take_list(r, item, "hit", run->layers, &run->hit);
   take_run_syncs(r, item, run);
   take_run_times(r, item, run);
+  take_assumed_floors(r, item, f, run);
   if (value_of(item, "output_matches_masked")) {
     take_bool(r, item, "output_matches_masked", &matches);
     run->output_matches_masked = matches;
@@ -402,7 +602,6 @@ static void take_range(struct reading *r, const json_t *item, void *into)
 {
   struct sc_process *p = into;
   struct sc_range_findings *range = sc_array_push(&p->ranges, &p->range_count, &p->range_cap, sizeof *range);
-  double wait_us = 0;
   if (!range) {
     no_memory(r);
     return;
@@ -425,8 +624,7 @@ static void take_range(struct reading *r, const json_t *item, void *into)
   take_number(r, syncs, "median", &range->median);
   take_count(r, syncs, "max", &range->max);
   take_classes(r, item, &range->total);
-  take_number(r, item, "wait_us", &wait_us);
-  range->total.wait_ns = wait_us > 0 && wait_us < 1e15 ? (uint64_t)(wait_us * 1e3 + 0.5) : 0;
+  take_ns(r, item, "wait_us", &range->total.wait_ns);
   take_count(r, item, "launches", &range->total.launches);
   take_count(r, item, "submissions", &range->total.submissions);
   take_count(r, item, "poll_waits", &range->total.poll_waits);
@@ -515,6 +713,8 @@ static void take_site(struct reading *r, const json_t *item, void *into)
   take_text(r, item, "range", &site->range);
   take_count(r, item, "bytes", &site->bytes);
   take_count(r, item, "count", &site->count);
+  take_count(r, item, "read_backs", &site->read_backs);
+  take_count(r, item, "blocking_uploads", &site->blocking_uploads);
   take_number(r, item, "per_step", &site->per_step);
   take_number(r, item, "wait_p50_us", &site->wait_p50_us);
   take_number(r, item, "wait_total_us", &site->wait_total_us);
@@ -542,6 +742,40 @@ static void take_steps(struct reading *r, const json_t *item, struct sc_process 
     refuse(r, "steps.warmup", "part of the steps");
 }
 
+/* The tracer's own time, the stacks and the floor. Their totals are as the report says: its rounded figures would not
+ * give the same again. */
+static void take_cost(struct reading *r, const json_t *item, struct sc_process *p)
+{
+  const json_t *tracer = part(r, item, "tracer", JSON_OBJECT), *stacks = part(r, item, "stacks", JSON_OBJECT),
+               *floor = part(r, item, "floor", JSON_OBJECT);
+  take_number(r, tracer, "start_us", &p->start_cost_us);
+  take_number(r, tracer, "call_us", &p->call_cost_us);
+  take_number(r, tracer, "launch_us", &p->launch_cost_us);
+  take_number(r, tracer, "calls_us", &p->told_cost_us);
+  take_count(r, stacks, "taken", &p->stacks);
+  take_count(r, stacks, "walked", &p->stack_walks);
+  take_count(r, stacks, "missing", &p->stacks_missing);
+  take_ns(r, stacks, "total_us", &p->stack_ns);
+  p->floor.round_trip_us = p->floor.total_us = p->floor.per_step_us = NAN;
+  take_count(r, floor, "round_trips", &p->floor.round_trips);
+  take_number(r, floor, "round_trip_us", &p->floor.round_trip_us);
+  take_number(r, floor, "total_us", &p->floor.total_us);
+  take_number(r, floor, "per_step_us", &p->floor.per_step_us);
+  p->floor_told = !p->simulated && !isnan(p->floor.total_us) && !isnan(p->floor.round_trip_us);
+}
+
+/* What only the syncs of a process have, beside the counts. */
+static void take_process_syncs(struct reading *r, const json_t *syncs, struct sc_process *p)
+{
+  take_counts(r, syncs, &p->counts);
+  take_count(r, syncs, "without_detail", &p->without_detail.syncs);
+  take_number(r, syncs, "drain_gap_p50_us", &p->drain_gap_p50_us);
+  take_number(r, syncs, "drain_gap_total_us", &p->drain_gap_total_us);
+  take_count(r, syncs, "drain_gaps", &p->drain_gaps);
+  take_count(r, syncs, "queue_waits", &p->queue_waits);
+  take_ns(r, syncs, "queue_wait_us", &p->queue_wait_ns);
+}
+
 static void take_process(struct reading *r, const json_t *item, void *into)
 {
   struct sc_findings *f = into;
@@ -564,7 +798,8 @@ static void take_process(struct reading *r, const json_t *item, void *into)
   take_bool(r, item, "measured", &measured);
   p->unmeasured = !measured;
   const json_t *syncs = part(r, item, "syncs", JSON_OBJECT);
-  take_counts(r, syncs, &p->counts);
+  take_process_syncs(r, syncs, p);
+  take_cost(r, item, p);
   if (measured && !syncs)
     refuse(r, "syncs", "there, although the process was measured");
   take_steps(r, item, p);
@@ -575,29 +810,40 @@ static void take_process(struct reading *r, const json_t *item, void *into)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* A report says how much was lost, and not in which process: it may have been any. */
+/* A report that does not say which process lost something may mean any. */
 static void take_losses(struct reading *r, const json_t *root, struct sc_findings *f, size_t first_process)
 {
-  const json_t *losses = part(r, root, "losses", JSON_OBJECT);
+  const json_t *losses = part(r, root, "losses", JSON_OBJECT), *processes = value_of(root, "processes");
   uint64_t records = 0, chunks = 0;
   take_count(r, losses, "records", &records);
   take_count(r, losses, "chunks", &chunks);
   f->lost_records += records;
   f->lost_chunks += chunks;
   for (size_t i = first_process; i < f->process_count; ++i) {
-    f->processes[i].lost_records = records;
-    f->processes[i].lost_chunks = chunks;
+    struct sc_process *p = &f->processes[i];
+    const json_t *own = part(r, json_array_get(processes, i - first_process), "losses", JSON_OBJECT);
+    p->lost_records = own ? 0 : records;
+    p->lost_chunks = own ? 0 : chunks;
+    take_count(r, own, "records", &p->lost_records);
+    take_count(r, own, "chunks", &p->lost_chunks);
+    take_bool(r, own, "totals_complete", &p->counts_whole);
   }
 }
 
-static void take_warnings(struct reading *r, const json_t *root, struct sc_findings *f)
+/* That the ruler drifts is said by each writer anew, of the first ruler. */
+static void take_warnings(struct reading *r, const json_t *root, bool first_ruler, struct sc_findings *f)
 {
   const json_t *list = part(r, root, "warnings", JSON_ARRAY), *item;
+  struct sc_buf drift = {0};
+  const bool drifts = !r->failed && first_ruler && sc_put_drift(&drift, f);
   size_t i;
+  sc_buf_free(&drift);
   json_array_foreach(list, i, item)
   {
     if (!json_is_string(item))
       refuse(r, "warnings", "a list of texts");
+    else if (drifts && strncmp(json_string_value(item), "DRIFT: ", 7) == 0)
+      continue;
     else if (!sc_findings_warn(f, "%s", json_string_value(item)))
       no_memory(r);
   }
@@ -606,17 +852,22 @@ static void take_warnings(struct reading *r, const json_t *root, struct sc_findi
 static void take_root(struct reading *r, const json_t *root, struct sc_findings *f)
 {
   const size_t first_process = f->process_count;
+  const bool first_ruler = f->ruler_count == 0;
+  bool simulated = false;
   take_fields(r, root, "host", f);
   take_fields(r, root, "device", f);
   take_fields(r, root, "conditions", f);
-  take_bool(r, part(r, root, "device", JSON_OBJECT), "simulated", &f->simulated);
+  take_bool(r, part(r, root, "device", JSON_OBJECT), "simulated", &simulated);
+  f->simulated |= simulated;
   each(r, root, "ruler", take_ruler, f);
   each(r, root, "marginal_sync", take_marginal, f);
+  each(r, root, "controls", take_control, f);
+  take_assumed(r, root, f);
   each(r, root, "runs", take_run, f);
   each(r, root, "laws", take_law, f);
   each(r, root, "processes", take_process, f);
   take_losses(r, root, f, first_process);
-  take_warnings(r, root, f);
+  take_warnings(r, root, first_ruler, f);
 }
 
 /* Whether the schema stands in the file, wherever: other tools sort keys. What another tool's trace holds is not looked
@@ -699,5 +950,6 @@ enum sc_status sc_report_read_json(const char *path, struct sc_findings *finding
     take_root(&reading, root, findings);
   }
   json_decref(root);
+  free(reading.assumed);
   return reading.failed ? reading.err->status : SC_OK;
 }

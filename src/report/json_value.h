@@ -18,6 +18,9 @@ json_t *sc_json_by_class(const struct sc_counts *counts, bool *ok);
 /* poll_waits, uncertain, failed, lifecycle and the other counts beside the classes. */
 void sc_json_put_counts(json_t *object, const struct sc_counts *counts, bool *ok);
 
+/* A key of host, device or conditions that is null, and never missing, when nobody found it out. */
+bool sc_json_field_is_known(const char *group, const char *key);
+
 json_t *sc_json_rank(const char *rank); /* a number where it is one */
 json_t *sc_json_process(const struct sc_findings *findings, const struct sc_process *process, bool simulated, bool *ok);
 

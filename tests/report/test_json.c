@@ -117,6 +117,7 @@ static const struct key main_keys[] = {
     {"runs.[].syncs.by_op", "O"},
     {"runs.[].syncs.by_expert", "A0"},
     {"runs.[].syncs.by_expert_op", "O0"},
+    {"runs.[].syncs.by_layer_outside", "A0"},
     {"runs.[].syncs.outside_experts", "I"},
     {"runs.[].syncs.read_backs", "I"},
     {"runs.[].syncs.blocking_uploads", "I"},
@@ -205,6 +206,8 @@ static const struct key process_keys[] = {
     {"processes.[].sites.[].pattern", "S"},
     {"processes.[].sites.[].remedy", "S0"},
     {"processes.[].sites.[].count", "I"},
+    {"processes.[].sites.[].read_backs", "I"},
+    {"processes.[].sites.[].blocking_uploads", "I"},
     {"processes.[].sites.[].per_step", "R"},
     {"processes.[].sites.[].wait_p50_us", "R"},
     {"processes.[].sites.[].wait_total_us", "R"},
@@ -225,6 +228,9 @@ static const struct key process_keys[] = {
     {"processes.[].stacks.walked", "I"},
     {"processes.[].stacks.missing", "I"},
     {"processes.[].stacks.total_us", "R0"},
+    {"processes.[].losses.records", "I"},
+    {"processes.[].losses.chunks", "I"},
+    {"processes.[].losses.totals_complete", "B"},
     {"processes.[].steps.count", "I"},
     {"processes.[].steps.warmup", "I"},
     {"processes.[].steps.min", "I"},
@@ -529,15 +535,34 @@ static void a_drain_gap_is_there_only_if_it_was_measured(void **state)
   f->processes[0].sites[0].drain_gap_total_us = 0; /* measured: the device always had work */
   f->processes[0].drain_gap_p50_us = 9.25;
   f->processes[0].drain_gap_total_us = 1200;
+  f->processes[0].drain_gaps = 380;
   root = parse(f);
   assert_float_equal(json_number_value(at(root, "processes.0.sites.0.drain_gap_p50_us")), 7.5, 0);
   assert_float_equal(json_number_value(at(root, "processes.0.sites.0.drain_gap_total_us")), 0, 0);
   assert_float_equal(json_number_value(at(root, "processes.0.syncs.drain_gap_p50_us")), 9.25, 0);
   assert_float_equal(json_number_value(at(root, "processes.0.syncs.drain_gap_total_us")), 1200, 0);
+  assert_int_equal(json_integer_value(at(root, "processes.0.syncs.drain_gaps")), 380);
   json_decref(root);
   f->processes[0].simulated = true;
   root = parse(f);
   assert_null(json_object_get(at(root, "processes.0.sites.0"), "drain_gap_p50_us"));
+  json_decref(root);
+  sc_findings_free(f);
+}
+
+/* A total is called one: mean_us is a mean of the round trip in runs, and nothing of a process. */
+static void the_floor_of_a_process_is_a_total(void **state)
+{
+  struct sc_findings *f = fixture_traced();
+  json_t *root;
+
+  (void)state;
+  f->ruler[0].mean_us = 10.5;
+  root = parse(f);
+  assert_int_equal(json_integer_value(at(root, "processes.0.floor.round_trips")), 3840 + 38);
+  assert_true(json_number_value(at(root, "processes.0.floor.round_trip_us")) == 10.5);
+  assert_true(json_number_value(at(root, "processes.0.floor.total_us")) == 10.5 * (3840 + 38));
+  assert_null(json_object_get(at(root, "processes.0.floor"), "mean_us"));
   json_decref(root);
   sc_findings_free(f);
 }
@@ -650,6 +675,7 @@ int main(void)
       cmocka_unit_test(simulated_has_counts_and_no_times),
       cmocka_unit_test(a_simulated_process_has_no_times),
       cmocka_unit_test(a_drain_gap_is_there_only_if_it_was_measured),
+      cmocka_unit_test(the_floor_of_a_process_is_a_total),
       cmocka_unit_test(not_verified_has_no_forward_time),
       cmocka_unit_test(unstated_law_and_unknown_values_are_null),
       cmocka_unit_test(a_site_without_a_copy_has_no_bytes),
