@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include <cuda_runtime_api.h>
 #include <cupti.h>
@@ -30,13 +31,15 @@
 
 #define NOT_READY 600 /* cudaErrorNotReady and CUDA_ERROR_NOT_READY */
 #define NO_DEVICE 255
+#define AWAIT_MS 50 /* for a call of a program that may make none */
 
 static const struct sc_cupti *cupti;
 /* Atomic: a callback that was on its way when an earlier session ended may still look at it. */
 static const struct sc_watch_table *_Atomic table;
-static _Atomic bool late;          /* memory was allocated before we could see it */
-static _Atomic bool imports;       /* memory whose making was not seen has come in */
-static _Atomic bool sleeping[256]; /* by device: waiting sleeps. NO_DEVICE: set before there was a context, holds for
+static _Atomic bool late;            /* memory was allocated before we could see it */
+static _Atomic bool imports;         /* memory whose making was not seen has come in */
+static _Atomic uint32_t last_before; /* the highest correlation id that came by before the session; 0: none did */
+static _Atomic bool sleeping[256];   /* by device: waiting sleeps. NO_DEVICE: set before there was a context, holds for
                                       all */
 
 void sc_callback_prepare(const struct sc_cupti *with, const struct sc_watch_table *watched, struct sc_writer *writer,
@@ -46,6 +49,7 @@ void sc_callback_prepare(const struct sc_cupti *with, const struct sc_watch_tabl
   sc_memory_reset();
   sc_capture_reset();
   atomic_store_explicit(&imports, false, memory_order_relaxed);
+  atomic_store_explicit(&last_before, 0, memory_order_relaxed);
   for (size_t i = 0; i < SC_COUNTOF(sleeping); i++)
     atomic_store_explicit(&sleeping[i], false, memory_order_relaxed);
   atomic_store_explicit(&late, is_late, memory_order_relaxed);
@@ -507,6 +511,39 @@ static bool belongs_to_open(const struct sc_open_call *open, uint32_t correlatio
   return open->watch != NULL && correlation != 0 && correlation == open->correlation;
 }
 
+/* ---- calls that were entered before the session ------------------------------------------------------
+ * They are none of its own, and nor are the driver calls that are made inside them, whose own entry may come when the
+ * session has begun. Such a driver call has the id of the call around it, and ids go up: the highest one that came by
+ * while the gate was shut tells what had been entered by then, also before there were callbacks. A thread is asked until
+ * its first other call. */
+static bool is_later(uint32_t correlation, uint32_t than) { return (int32_t)(correlation - than) > 0; }
+
+static void note_before(uint32_t correlation) {
+  uint32_t last = atomic_load_explicit(&last_before, memory_order_relaxed);
+  while ((last == 0 || is_later(correlation, last)) &&
+         !atomic_compare_exchange_weak_explicit(&last_before, &last, correlation, memory_order_relaxed,
+                                                memory_order_relaxed))
+    continue;
+}
+
+void sc_callback_await_one(void) {
+  const struct timespec pause = { 0, 100 * 1000 };
+  uint64_t until = sc_clock_mono_ns() + (uint64_t)AWAIT_MS * 1000000u;
+  while (atomic_load_explicit(&last_before, memory_order_relaxed) == 0 && sc_clock_mono_ns() < until)
+    (void)nanosleep(&pause, NULL);
+}
+
+static bool began_before(struct sc_thread *thread, const struct sc_watch *watch, uint32_t correlation) {
+  uint32_t last = atomic_load_explicit(&last_before, memory_order_relaxed);
+  if (watch->domain == SC_DOMAIN_DRIVER && correlation != 0 &&
+      (thread->began_before != 0 ? correlation == thread->began_before : last != 0 && !is_later(correlation, last))) {
+    thread->began_before = correlation;
+    return true;
+  }
+  thread->fresh = false;
+  return false;
+}
+
 /* Events are followed only while something is being captured. */
 static bool of_no_interest(const struct sc_watch *watch) {
   return (watch->role == SC_ROLE_EVENT_RECORD || watch->role == SC_ROLE_STREAM_WAIT) &&
@@ -521,6 +558,8 @@ static void miss_call(void) {
 static void enter_call(struct sc_thread *thread, const struct sc_watch *watch, const CUpti_CallbackData *data) {
   struct sc_open_call *open = &thread->open;
   if (belongs_to_open(open, data->correlationId))
+    return;
+  if (__builtin_expect(thread->fresh, 0) && began_before(thread, watch, data->correlationId))
     return;
   if (__builtin_expect(open->watch != NULL, 0) && open->watch->api != 0)
     miss_call(); /* its exit was never reported: a record that is missing, and a count that is too low */
@@ -582,10 +621,13 @@ void sc_callback(void *user, int domain, uint32_t cbid, const void *data) {
       sc_watch_find(atomic_load_explicit(&table, memory_order_acquire), (unsigned)domain, cbid);
   if (watch == NULL || watch->action == SC_ACTION_NONE || data == NULL || of_no_interest(watch))
     return;
-  struct sc_thread *thread = sc_thread_enter_as(current);
-  if (thread == NULL)
-    return;
   const CUpti_CallbackData *call = data;
+  struct sc_thread *thread = sc_thread_enter_as(current);
+  if (thread == NULL) {
+    if (current == NULL || atomic_load_explicit(&current->busy, memory_order_relaxed) == 0) /* the gate was shut */
+      note_before(call->correlationId);
+    return;
+  }
   if (call->callbackSite == CUPTI_API_ENTER)
     enter_call(thread, watch, call);
   else

@@ -13,6 +13,9 @@
  * events is forgotten. `cupti` and `table` must live as long as the process. */
 void sc_callback_prepare(const struct sc_cupti *cupti, const struct sc_watch_table *table, struct sc_writer *writer,
                          bool late);
+/* With callbacks enabled and the gate still shut: waits until a call has come by, for a moment if none does. What was
+ * entered earlier is then known by its number, and is none of the session's. */
+void sc_callback_await_one(void);
 void sc_callback(void *user, int domain, uint32_t cbid, const void *data);
 
 #endif

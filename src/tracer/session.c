@@ -206,6 +206,8 @@ static bool begin_tracing(const struct sc_tracer_options *options, const struct 
   sc_callback_prepare(&cupti, table, writer, how->late);
   sc_stacks_prepare(options->python, options->native, writer, thread);
   enable_all(thread);
+  if (how->late && !how->joins) /* the program runs, and the time is that of a thread of ours */
+    sc_callback_await_one();
   open_gate(thread, how->joins);
   return true;
 }

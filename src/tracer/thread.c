@@ -81,6 +81,8 @@ static void join(struct sc_thread *thread, uint32_t session, struct sc_writer_th
   thread->session = session;
   thread->out = out;
   thread->open = (struct sc_open_call){ .watch = NULL };
+  thread->fresh = true;
+  thread->began_before = 0;
   thread->memory = (struct sc_memory_cache){ .generation = 0 };
   thread->context = NULL;
   thread->context_uid = 0;

@@ -35,6 +35,8 @@ struct sc_thread {
   uint32_t session;             /* that all below belongs to */
   struct sc_writer_thread *out; /* NULL: no room for this thread; its losses are counted */
   struct sc_open_call open;
+  bool fresh;            /* no call of this session has been taken yet */
+  uint32_t began_before; /* while fresh: the correlation id of the call that it is in, entered before the session */
   struct sc_memory_cache memory;
   struct sc_beyond *beyond;      /* not NULL: its calls are counted and no longer recorded */
   struct sc_stack_cache *stacks; /* stacks.c's; NULL until one is taken */

@@ -320,6 +320,25 @@ const struct sc_range_findings *trace_range(const struct sc_findings *findings, 
   return found;
 }
 
+uint64_t trace_driver_calls(const char *keep) {
+  struct sc_reader *reader = open_trace(keep);
+  struct sc_batch batch;
+  struct sc_error err;
+  bool more = true;
+  uint64_t count = 0;
+  while (more && sc_reader_next(reader, &batch, &more, &err) == SC_OK) {
+    const struct sc_record_head *head;
+    for (size_t offset = 0; more && (head = sc_batch_next(&batch, &offset)) != NULL;) {
+      if (head->kind != SC_RECORD_CALL)
+        continue;
+      const struct sc_api *api = sc_reader_api(reader, SC_CALL_API((const struct sc_record_call *)(const void *)head));
+      count += api != NULL && strncmp(api->name, "cuda", 4) != 0;
+    }
+  }
+  sc_reader_close(reader);
+  return count;
+}
+
 uint32_t trace_flags(const char *keep) {
   struct sc_reader *reader = open_trace(keep);
   uint32_t flags = sc_reader_header(reader)->flags;

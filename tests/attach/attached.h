@@ -58,6 +58,7 @@ void command_expect(pid_t pid, const char *const *arguments, int status, const c
 struct sc_findings *trace_read(const char *keep);
 /* The only range of that name, whatever it is in; NULL: there is none. */
 const struct sc_range_findings *trace_range(const struct sc_findings *findings, const char *name);
+uint64_t trace_driver_calls(const char *keep); /* that were recorded as calls of their own */
 uint32_t trace_flags(const char *keep);
 char *trace_meta(const char *keep, const char *key); /* a new string, or NULL */
 

@@ -72,6 +72,13 @@ void harness_end(void) {
 
 const char *harness_path(void) { return path; }
 
+void harness_pause(void) {
+  assert_true(sc_threads_stop());
+  sc_callback_prepare(&cupti, &table, writer, true);
+}
+
+void harness_go_on(void) { sc_threads_start(writer, NULL); }
+
 static void callback(const struct harness_call *call, CUpti_ApiCallbackSite site, int *status) {
   static uint64_t slot;
   CUpti_CallbackData data = {

@@ -14,6 +14,9 @@ void harness_begin(bool late);
 /* Ends recording; the folder goes. */
 void harness_end(void);
 const char *harness_path(void);
+/* Recording ends, and another session into the same file is prepared: callbacks come, and the gate is shut. */
+void harness_pause(void);
+void harness_go_on(void);
 
 struct harness_call {
   int domain;
