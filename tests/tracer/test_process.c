@@ -493,7 +493,7 @@ static void test_exit_while_threads_run(void **state) {
   for (int i = 0; i < 10; i++) {
     assert_exit(RUN(NULL, "into-exit", "8"), 0);
     struct trace *trace = only_trace();
-    assert_true(trace->calls > 0);
+    assert_true(trace->calls >= 8); /* each thread has returned from one */
     assert_true(trace->end_ns != 0);
   }
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,9 +42,12 @@ static void *thread_syncs(void *argument) {
   return NULL;
 }
 
+static atomic_long under_way;
+
 static void *endless(void *argument) {
   (void)argument;
-  for (;;)
+  sync_times(1);
+  for (atomic_fetch_add(&under_way, 1);;)
     sync_times(1);
   return NULL;
 }
@@ -64,7 +68,8 @@ static int run_into_exit(long count) {
   for (long i = 0; i < count; i++)
     if (pthread_create(&thread, NULL, endless, NULL) != 0)
       return 11;
-  usleep(50000);
+  while (atomic_load(&under_way) < count)
+    usleep(1000);
   return 0;
 }
 
