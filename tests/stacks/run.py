@@ -77,7 +77,8 @@ def check_python(python, folder):
     with open(path, "rb") as file:
         taken, spent = struct.unpack_from("<QQ", file.read(512), 256 + 56)
     check(f"{version}: stacks taken", taken, process["syncs"]["total"])
-    check(f"{version}: no stack waits for the GIL ({spent / taken / 1000:.1f} us each)", spent / taken < 1e6, True)
+    # The worker's 10 would have taken 100 ms each, by the interval that it sets.
+    check(f"{version}: no stack waits for the GIL ({spent / 1e6:.1f} ms in all)", spent < 500e6, True)
 
 
 def all_pythons():

@@ -72,8 +72,8 @@ def recursion(depth):
 
 
 def worker():
-    for _ in range(20):
-        rt.cudaDeviceSynchronize()  # @worker 20
+    for _ in range(10):
+        rt.cudaDeviceSynchronize()  # @worker 10
 
 
 def spin(stop):
@@ -82,6 +82,7 @@ def spin(stop):
 
 
 def beside_a_spinning_thread():
+    sys.setswitchinterval(0.1)  # what each wait for the interpreter's lock takes: see run.py
     stop = threading.Event()
     spinner = threading.Thread(target=spin, args=(stop,))
     busy = threading.Thread(target=worker)
