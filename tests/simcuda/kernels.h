@@ -29,11 +29,13 @@ void launch_append(int *list, int value, cudaStream_t stream);
 void launch_pass(struct gate *gate, cudaStream_t stream);
 
 double now_us(void);
-/* Waits (up to ten seconds) until the flag is set; false if it never was. */
+/* Waits (up to a minute: the machine may be busy) until the flag is set; false if it never was. */
 bool wait_for(atomic_bool *flag);
 
+#define GATE_MS 100       /* what a call that should block is given to return all the same, with the gate closed */
+#define PATIENCE_MS 60000 /* what one that should not block is given: it returns, however slow the machine is */
 /* Runs the function on another thread, with the gate closed meanwhile. True when the function returned only after the
  * gate was opened. `stream` is where the gate stands. */
-bool blocks(cudaStream_t gate_stream, void (*function)(void *), void *argument);
+bool blocks(cudaStream_t gate_stream, bool expected, void (*function)(void *), void *argument);
 
 #endif

@@ -179,7 +179,7 @@ static void expect(const struct row *row, const char *where, cudaStream_t gate, 
   if (expected == NOT_ASKED)
     return;
   t.failures = 0;
-  bool blocked = blocks(gate, row->call, NULL);
+  bool blocked = blocks(gate, expected == YES, row->call, NULL);
   if (blocked != (expected == YES) || t.failures != 0)
     fail_msg("%s, kernel on %s: %s, expected to %s; %d calls failed", row->name, where,
              blocked ? "blocked" : "did not block", expected == YES ? "block" : "return", t.failures);

@@ -97,7 +97,7 @@ static void a_busy_stream_does_not_hold_up_another(void **state)
 }
 
 /* Is work on `later` held up by a gate on `earlier`? */
-static bool waits_for(cudaStream_t later, cudaStream_t earlier)
+static bool waits_for(cudaStream_t later, cudaStream_t earlier, bool expected)
 {
   struct gate gate = {0};
   cudaEvent_t done;
@@ -107,7 +107,7 @@ static bool waits_for(cudaStream_t later, cudaStream_t earlier)
   OK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
   OK(cudaEventRecord(done, later));
   bool waits = true;
-  for (int i = 0; i < 60 && waits; i++) {
+  for (int i = 0; i < (expected ? GATE_MS : PATIENCE_MS) && waits; i++) {
     waits = cudaEventQuery(done) == cudaErrorNotReady;
     usleep(1000);
   }
@@ -126,12 +126,12 @@ static void the_legacy_stream_waits_for_blocking_streams_and_they_for_it(void **
   OK(cudaStreamCreate(&blocking));
   OK(cudaStreamCreate(&other));
   OK(cudaStreamCreateWithFlags(&free_stream, cudaStreamNonBlocking));
-  assert_true(waits_for(NULL, blocking));
-  assert_true(waits_for(cudaStreamLegacy, blocking));
-  assert_true(waits_for(blocking, NULL));
-  assert_false(waits_for(NULL, free_stream));
-  assert_false(waits_for(free_stream, NULL));
-  assert_false(waits_for(other, blocking));
+  assert_true(waits_for(NULL, blocking, true));
+  assert_true(waits_for(cudaStreamLegacy, blocking, true));
+  assert_true(waits_for(blocking, NULL, true));
+  assert_false(waits_for(NULL, free_stream, false));
+  assert_false(waits_for(free_stream, NULL, false));
+  assert_false(waits_for(other, blocking, false));
   OK(cudaStreamDestroy(blocking));
   OK(cudaStreamDestroy(other));
   OK(cudaStreamDestroy(free_stream));
@@ -140,8 +140,8 @@ static void the_legacy_stream_waits_for_blocking_streams_and_they_for_it(void **
 static void the_per_thread_default_stream_is_a_blocking_stream_of_its_own(void **state)
 {
   (void)state;
-  assert_true(waits_for(NULL, cudaStreamPerThread));
-  assert_true(waits_for(cudaStreamPerThread, NULL));
+  assert_true(waits_for(NULL, cudaStreamPerThread, true));
+  assert_true(waits_for(cudaStreamPerThread, NULL, true));
   unsigned long long legacy, mine, by_name;
   OK(cudaStreamGetId(NULL, &legacy));
   OK(cudaStreamGetId_ptsz(NULL, &mine));
@@ -235,25 +235,27 @@ static void an_event_stands_for_the_work_before_its_last_record(void **state)
   OK(cudaStreamDestroy(stream));
 }
 
-static void open_soon(void *argument)
+static void take_20_ms(void *argument)
 {
+  wait_for(argument);
   usleep(20000);
-  (void)argument;
 }
 
 static void elapsed_time_is_the_time_between_two_records(void **state)
 {
   cudaEvent_t start, end, untimed;
   float milliseconds = -1;
+  atomic_bool asked = false;
 
   (void)state;
   OK(cudaEventCreate(&start));
   OK(cudaEventCreate(&end));
   OK(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
   OK(cudaEventRecord(start, NULL));
-  OK(cudaLaunchHostFunc(NULL, open_soon, NULL));
+  OK(cudaLaunchHostFunc(NULL, take_20_ms, &asked));
   OK(cudaEventRecord(end, NULL));
   FAILS(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorNotReady);
+  atomic_store(&asked, true);
   OK(cudaEventSynchronize(end));
   OK(cudaEventElapsedTime(&milliseconds, start, end));
   assert_true(milliseconds >= 20 && milliseconds < 10000);
