@@ -19,7 +19,6 @@
 #include "test_support.h"
 #include "trace/trace.h"
 
-#define PATIENCE_MS 60000 /* instrumented builds on a busy machine are slow */
 #define STARTED_MAX 32
 
 char attached_folder[64];
@@ -133,13 +132,21 @@ const char *program_socket(const struct program *program) {
   struct stat info;
   (void)snprintf(path, sizeof(path), "%s/synccount-%ld/%ld.socket", attached_folder, (long)geteuid(),
                  (long)program->pid);
-  for (int waited = 0; lstat(path, &info) != 0; waited += 10) {
-    if (waited > PATIENCE_MS)
-      fail_msg("there is no socket %s", path);
-    nap(10);
-  }
+  wait_until(lstat(path, &info) == 0);
   return path;
 }
+
+static bool is_program(pid_t pid, const char *name) {
+  char path[64], found[32] = "";
+  (void)snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
+  FILE *file = fopen(path, "re");
+  bool is = file != NULL && fgets(found, sizeof(found), file) != NULL && strncmp(found, name, strlen(name)) == 0;
+  if (file != NULL)
+    fclose(file);
+  return is;
+}
+
+void wait_for_program(pid_t pid, const char *name) { wait_until(is_program(pid, name)); }
 
 void program_start_dormant(struct program *program, const char *const *more) {
   static const char preload[] = "LD_PRELOAD=" PRELOAD;
@@ -337,6 +344,13 @@ uint64_t trace_driver_calls(const char *keep) {
   }
   sc_reader_close(reader);
   return count;
+}
+
+bool trace_is_closed(const char *keep) {
+  struct sc_reader *reader = open_trace(keep);
+  bool closed = sc_reader_live(reader)->end_mono_ns != 0;
+  sc_reader_close(reader);
+  return closed;
 }
 
 uint32_t trace_flags(const char *keep) {

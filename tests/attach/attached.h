@@ -10,6 +10,17 @@
 
 #include "analysis/analysis.h"
 
+#define PATIENCE_MS 60000 /* instrumented builds on a busy machine are slow */
+/* Looks again and again until the condition holds. */
+#define wait_until(condition)                                                                                          \
+  do {                                                                                                                 \
+    for (int waited_ = 0; !(condition); waited_ += 5) {                                                                \
+      if (waited_ > PATIENCE_MS)                                                                                       \
+        fail_msg("waited in vain for: %s", #condition);                                                                \
+      nap(5);                                                                                                          \
+    }                                                                                                                  \
+  } while (0)
+
 struct program { /* `looping`, or another one */
   pid_t pid;
   int in;          /* to its standard input */
@@ -35,7 +46,9 @@ const char *program_ask(struct program *program, const char *format, ...) __attr
 int program_wait(struct program *program);
 /* "end", and it must end well. */
 void program_end(struct program *program);
-/* The path of its socket, which must be there. */
+/* Waits until the process executes the program of that name. */
+void wait_for_program(pid_t pid, const char *name);
+/* The path of its socket, once it is there. */
 const char *program_socket(const struct program *program);
 
 struct command { /* `synccount attach` */
@@ -59,6 +72,8 @@ struct sc_findings *trace_read(const char *keep);
 /* The only range of that name, whatever it is in; NULL: there is none. */
 const struct sc_range_findings *trace_range(const struct sc_findings *findings, const char *name);
 uint64_t trace_driver_calls(const char *keep); /* that were recorded as calls of their own */
+/* Whether the only trace in folder/keep has been closed by its process. */
+bool trace_is_closed(const char *keep);
 uint32_t trace_flags(const char *keep);
 char *trace_meta(const char *keep, const char *key); /* a new string, or NULL */
 

@@ -35,7 +35,8 @@ static void test_ended_process(void **state) {
   pid_t zombie = fork();
   if (zombie == 0)
     _exit(0);
-  nap(200);
+  siginfo_t info;
+  assert_int_equal(waitid(P_PID, (id_t)zombie, &info, WEXITED | WNOWAIT), 0);
   command_expect(zombie, NULL, 3, "has ended");
   waitpid(zombie, NULL, 0);
 }
@@ -68,7 +69,7 @@ static void test_nothing_to_inject_into(void **state) {
   struct program program;
   (void)state;
   program_start(&program, LIST("/bin/sleep", "60"), NULL);
-  nap(100);
+  wait_for_program(program.pid, "sleep");
   command_expect(program.pid, LIST("--inject"), 3, "has no CUDA in it");
 }
 
@@ -157,8 +158,7 @@ static void test_root_writes_into_the_users_folder(void **state) {
   char folder[SC_CONTROL_PATH], path[SC_CONTROL_PATH];
   struct stat info;
   assert_true(sc_control_place(1, NULL, attached_folder, 65534, program.pid, folder, path));
-  for (int i = 0; i < 1000 && lstat(path, &info) != 0; i++)
-    nap(10);
+  wait_until(lstat(path, &info) == 0);
   command_start(&command, program.pid, NULL, LIST("--seconds", "0.2"));
   int status = command_wait(&command);
   if (status != 0)

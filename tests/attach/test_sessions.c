@@ -51,18 +51,18 @@ static void test_counts_are_the_programs_own(void **state) {
 static void test_all_syncs_while_counting_are_counted(void **state) {
   struct program program;
   struct command command;
-  unsigned long long before, after;
+  unsigned long long before, now, after;
   (void)state;
   program_start_dormant(&program, NULL);
   assert_int_equal(sscanf(program_ask(&program, "hold"), "held %llu", &before), 1);
   command_start(&command, program.pid, "kept", NULL);
   command_counts(&command);
   assert_string_equal(program_ask(&program, "go"), "going");
-  nap(100);
+  wait_until(sscanf(program_ask(&program, "turns"), "turns %llu", &now) == 1 && now >= before + 1000);
   assert_int_equal(sscanf(program_ask(&program, "hold"), "held %llu", &after), 1);
   command_end(&command);
   struct sc_findings *findings = trace_read("kept");
-  assert_true(after > before);
+  assert_true(after >= before + 1000);
   assert_int_equal(findings->processes[0].counts.syncs, after - before);
   assert_int_equal(findings->processes[0].counts.uncertain, 0);
   sc_findings_free(findings);
@@ -144,7 +144,8 @@ static void test_a_killed_program_leaves_what_it_did(void **state) {
   assert_non_null(strstr(command.out, "did not end cleanly"));
 }
 
-static bool is_quiet(const char *path) { /* nobody adds to the trace any more */
+/* Nobody adds to the trace. */
+static bool is_quiet(const char *path) {
   struct stat before, after;
   assert_int_equal(stat(path, &before), 0);
   nap(100);
@@ -157,7 +158,6 @@ static void test_a_killed_command_stops_counting(void **state) {
   struct program program;
   struct command command;
   char path[400], host[128];
-  bool quiet = false;
   (void)state;
   program_start_dormant(&program, NULL);
   command_start(&command, program.pid, "kept", NULL);
@@ -167,9 +167,8 @@ static void test_a_killed_command_stops_counting(void **state) {
   assert_int_equal(command_wait(&command), 128 + SIGKILL);
   gethostname(host, sizeof(host));
   (void)snprintf(path, sizeof(path), "%s/kept/synccount-%s-%ld.sctrace", attached_folder, host, (long)program.pid);
-  for (int i = 0; i < 100 && !quiet; i++)
-    quiet = is_quiet(path);
-  assert_true(quiet);
+  wait_until(trace_is_closed("kept"));
+  assert_true(is_quiet(path));
   expect_mark("kept", "marked", THREADS, 20);
   struct sc_findings *findings = trace_read("kept");
   assert_true(findings->processes[0].ended_cleanly); /* closed by the process, which goes on */
@@ -221,7 +220,7 @@ static void test_a_program_without_the_library_can_be_given_it(void **state) {
   assert_non_null(strstr(command.out, "ranges not available"));
   /* What it starts is not traced for it. */
   assert_int_equal(sscanf(program_ask(&program, "exec"), "child %ld", &child), 1);
-  nap(50);
+  wait_for_program((pid_t)child, "sleep");
   (void)snprintf(path, sizeof(path), "/proc/%ld/environ", child);
   FILE *file = fopen(path, "re");
   assert_non_null(file);

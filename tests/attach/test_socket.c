@@ -83,10 +83,7 @@ static void test_program_that_ends_early_leaves_no_socket(void **state) {
   (void)snprintf(folder, sizeof(folder), "%s/synccount-%ld", attached_folder, (long)geteuid());
   program_start(&program, LIST(LOOPING, "1"), LIST("LD_PRELOAD=" PRELOAD ":" SLOW_LISTEN, "SYNCCOUNT_DORMANT=1"));
   assert_string_equal(program_line(&program), "ready");
-  for (int waited = 0; count_files(folder) == 0; waited++) {
-    assert_true(waited < 60000);
-    nap(1);
-  }
+  wait_until(count_files(folder) > 0);
   program_end(&program);
   assert_int_equal(count_files(folder), 0);
 }
@@ -149,9 +146,7 @@ static void test_open_folder_is_not_trusted(void **state) {
   program_start(&program, LIST(LOOPING, "1"), LIST("LD_PRELOAD=" PRELOAD, "SYNCCOUNT_DORMANT=1"));
   assert_string_equal(program_line(&program), "ready");
   (void)snprintf(path, sizeof(path), "/tmp/synccount-%ld/%ld.socket", (long)geteuid(), (long)program.pid);
-  for (int i = 0; i < 1000 && lstat(path, &info) != 0; i++)
-    nap(10);
-  assert_int_equal(lstat(path, &info), 0); /* the next place */
+  wait_until(lstat(path, &info) == 0); /* the next place */
   struct command command;
   command_start(&command, program.pid, NULL, LIST("--seconds", "0.1"));
   assert_int_equal(command_wait(&command), 0);
@@ -171,9 +166,7 @@ static void test_runtime_folder_comes_first(void **state) {
   program_start(&program, LIST(LOOPING, "1"), LIST("LD_PRELOAD=" PRELOAD, "SYNCCOUNT_DORMANT=1", setting));
   assert_string_equal(program_line(&program), "ready");
   (void)snprintf(path, sizeof(path), "%s/synccount/%ld.socket", runtime, (long)program.pid);
-  for (int i = 0; i < 1000 && lstat(path, &info) != 0; i++)
-    nap(10);
-  assert_int_equal(lstat(path, &info), 0);
+  wait_until(lstat(path, &info) == 0);
   command_start(&command, program.pid, NULL, LIST("--seconds", "0.1")); /* whose own variables name other places */
   assert_int_equal(command_wait(&command), 0);
   program_end(&program);
@@ -272,9 +265,9 @@ static void test_children_keep_nothing_open(void **state) {
   long forked = 0, executed = 0;
   assert_int_equal(sscanf(program_ask(&program, "fork"), "child %ld", &forked), 1);
   assert_int_equal(sscanf(program_ask(&program, "exec"), "child %ld", &executed), 1);
-  nap(100);
   assert_true(count_sockets(program.pid) >= 2); /* one that listens, one connection */
-  assert_int_equal(count_sockets((pid_t)forked), 0);
+  wait_until(count_sockets((pid_t)forked) == 0); /* it may not have returned from its fork yet */
+  wait_for_program((pid_t)executed, "sleep");
   assert_int_equal(count_sockets((pid_t)executed), 0);
   (void)program_ask(&program, "mark 15"); /* counting goes on, the parent's alone */
   command_end(&command);
@@ -313,7 +306,7 @@ static void test_closing_all_descriptors_is_survived(void **state) {
       int status = command_wait(&command);
       if (status == 0)
         break;
-      if (attempt == 20)
+      if (attempt == 200)
         fail_msg("attach still ends with %d: %s", status, command.err);
       nap(50);
     }

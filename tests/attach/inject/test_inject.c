@@ -137,7 +137,7 @@ static void registers_red_zone_and_errno_are_kept(void **state)
 static void wait_for(_Atomic uint32_t *count, uint32_t wanted, const char *what)
 {
   for (unsigned i = 0; *count < wanted; ++i) {
-    if (i > 10000)
+    if (i > PATIENCE_MS)
       fail_msg("%u %s arrived, of %u", *count, what, wanted);
     sleep_ms(1);
   }
@@ -238,7 +238,7 @@ static void a_program_without_calls_is_given_up_in_time(void **state)
   uint64_t begin = sc_clock_mono_ns();
   expect_failure(&victim, GOOD, "none of process");
   uint64_t took = sc_clock_mono_ns() - begin;
-  assert_true(took < 8000ull * MS);
+  assert_true(took < 15000ull * MS); /* it is given 5 s; the machine may be busy */
   assert_int_equal(victim.page->constructed, 0);
   victim_goes_on(&victim, 0, 100);
   victim_stop(&victim, 0);

@@ -113,6 +113,19 @@ static void a_static_program(void **state)
   victim_stop(&victim, 0);
 }
 
+/* Whether the child has become the program of that name (15 bytes of it). */
+static bool executes(pid_t child, const char *name)
+{
+  char path[64], found[32] = "";
+  snprintf(path, sizeof path, "/proc/%d/comm", (int)child);
+  FILE *file = fopen(path, "re");
+  if (!file)
+    return false;
+  bool is = fgets(found, sizeof found, file) && strncmp(found, name, strlen(name)) == 0;
+  fclose(file);
+  return is;
+}
+
 static void a_32_bit_program(void **state)
 {
   (void)state;
@@ -122,10 +135,13 @@ static void a_32_bit_program(void **state)
     execl(path, path, (char *)NULL);
     _exit(127);
   }
-  sleep_ms(50);
-  if (waitpid(child, NULL, WNOHANG) == child) {
-    print_message("SKIPPED: this kernel runs no 32-bit programs\n");
-    skip();
+  for (unsigned i = 0; !executes(child, "inject_victim_n"); ++i) {
+    if (waitpid(child, NULL, WNOHANG) == child) {
+      print_message("SKIPPED: this kernel runs no 32-bit programs\n");
+      skip();
+    }
+    assert_true(i < PATIENCE_MS);
+    sleep_ms(1);
   }
   expect_refusal(child, victim_file(GOOD), "32-bit program");
   kill(child, SIGKILL);

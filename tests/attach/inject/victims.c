@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 20000
-
 void sleep_ms(unsigned ms)
 {
   struct timespec rest = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};

@@ -11,6 +11,8 @@
 #include "cli/inject.h"
 #include "shared.h"
 
+#define PATIENCE_MS 60000 /* the machine may be busy */
+
 struct victim {
   pid_t pid;
   int fd;
@@ -24,7 +26,7 @@ struct victim victim_start(const char *program, const char *mode, const char *ar
 /* Asks it to stop, with `signal` if not 0, waits, and fails the test unless it ended well and saw nothing wrong. */
 void victim_stop(struct victim *victim, int signal);
 void victim_kill(struct victim *victim);
-/* Waits until the victim has made so many turns more, at most 20 s. */
+/* Waits until the victim has made so many turns more. */
 void victim_goes_on(const struct victim *victim, int thread, uint64_t turns);
 /* The good library, and that it was started once more on the thread that outcome names. */
 struct inject_outcome victim_inject(const struct victim *victim, const char *library);
