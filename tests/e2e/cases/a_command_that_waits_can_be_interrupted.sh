@@ -9,7 +9,7 @@ interrupted() { # ARGUMENT...
   tries=0
   while kill -0 $pid 2>/dev/null; do
     tries=$((tries + 1))
-    [ $tries -lt 100 ] || { kill -KILL $pid; fail "SIGTERM did not end it: $*"; }
+    [ $tries -lt 600 ] || { kill -KILL $pid; fail "SIGTERM did not end it: $*"; }
     sleep 0.1
   done
   wait $pid

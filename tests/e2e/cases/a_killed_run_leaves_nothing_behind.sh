@@ -7,7 +7,7 @@ start() {
   tries=0
   while [ "$(probes_running)" -eq 0 ]; do
     tries=$((tries + 1))
-    [ $tries -lt 200 ] || fail "the probe did not start"
+    [ $tries -lt 600 ] || fail "the probe did not start"
     sleep 0.1
   done
 }
@@ -15,7 +15,7 @@ gone() {
   tries=0
   while [ "$(probes_running)" -ne 0 ]; do
     tries=$((tries + 1))
-    [ $tries -lt 100 ] || fail "the probe is still running"
+    [ $tries -lt 600 ] || fail "the probe is still running"
     sleep 0.1
   done
 }

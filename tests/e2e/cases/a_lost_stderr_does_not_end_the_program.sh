@@ -9,7 +9,7 @@ LD_LIBRARY_PATH="$build/lib/simcuda\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" LD_P
 RUNNER
 mkfifo gone
 : <gone & # the reader goes as soon as it has come
-{ wait; sleep 0.2; sh runner >out; echo $? >status; } 2>gone
+{ wait; sh runner >out; echo $? >status; } 2>gone
 [ "$(cat status)" -eq 0 ] || fail "a closed pipe ended the program: status $(cat status)"
 head -c 2097152 /dev/zero >log
 (ulimit -f 4096; sh runner >out 2>>log) || fail "a full log ended the program: status $?"

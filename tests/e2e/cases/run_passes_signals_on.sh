@@ -4,18 +4,21 @@ cat >trapping <<'END'
 trap 'echo got >>got' INT TERM HUP QUIT USR1 USR2
 : >ready
 i=0
-while [ ! -s got ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i + 1)); done
+while [ ! -s got ] && [ $i -lt 1200 ]; do sleep 0.05; i=$((i + 1)); done
 sleep 0.5 # would a second one come?
 "$1" 2
 exit 5
 END
+appears() { # FILE
+  i=0
+  while [ ! -e "$1" ] && [ $i -lt 1200 ]; do sleep 0.05; i=$((i + 1)); done
+}
 for signal in INT TERM HUP QUIT USR1 USR2; do
   rm -f got ready
   # a script starts its background jobs with SIGINT and SIGQUIT ignored
   env --default-signal=INT,QUIT LD_LIBRARY_PATH="$simcuda" "$synccount" run -q -- sh trapping "$programs/stepping" >out 2>err &
   pid=$!
-  i=0
-  while [ ! -e ready ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i + 1)); done
+  appears ready
   kill -$signal $pid
   wait $pid
   got=$?
@@ -42,32 +45,28 @@ has out alive
 
 # The terminal signals the whole group: once is enough.
 if command -v script >/dev/null && script --version >/dev/null 2>&1; then
-  rm -f got ready
+  rm -f got ready report
   cat >session <<END
 LD_LIBRARY_PATH='$simcuda' '$synccount' run -q -o report -- sh trapping '$programs/stepping'
-echo \$? >status
 END
   {
-    i=0
-    while [ ! -e ready ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i + 1)); done
+    appears ready
     printf '\003'
-    sleep 2
+    appears report # the session itself ends by the signal
   } | script -qec 'sh session' /dev/null >out 2>err
   [ "$(wc -l <got)" -eq 1 ] || fail "the terminal's SIGINT came $(wc -l <got) times"
   has report "16 syncs"
 
   # ended by it, the program's end is told, and the report comes all the same
-  rm -f ready
+  rm -f ready status
   cat >session <<END
 LD_LIBRARY_PATH='$simcuda' '$synccount' run -q -o report2 -- sh -c "'$programs/stepping' 2; : >ready; exec sleep 20"
 echo \$? >status
 END
   {
-    i=0
-    while [ ! -e ready ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i + 1)); done
-    sleep 0.2
+    appears ready
     printf '\003'
-    sleep 1
+    appears status
   } | script -qec 'trap : INT; sh -c "trap : INT; . ./session"' /dev/null >out 2>err
   [ "$(cat status)" = 130 ] || fail "status $(cat status)"
   has report2 "16 syncs"
