@@ -25,7 +25,7 @@
 struct injection {
   pid_t pid;
   const char *library;
-  struct inject_maps maps;
+  struct proc_maps maps;
   /* addresses in the process; 0: it has none */
   uint64_t dlopen, dlsym, dlerror, errno_location, start;
   uint64_t mode;
@@ -36,7 +36,7 @@ struct injection {
 
 /* ---- finding ----------------------------------------------------------------------------------------- */
 
-static enum sc_status find_in(struct injection *it, const struct inject_map *map, const char *name, uint64_t *address,
+static enum sc_status find_in(struct injection *it, const struct proc_map *map, const char *name, uint64_t *address,
                               struct sc_error *err)
 {
   if (!map || *address)
@@ -45,11 +45,11 @@ static enum sc_status find_in(struct injection *it, const struct inject_map *map
 }
 
 /* In the C library since glibc 2.34, before in libdl, and before that, without libdl, by the name it gave itself. */
-static enum sc_status find_loader(struct injection *it, const struct inject_map *libc, const struct inject_map *libdl,
+static enum sc_status find_loader(struct injection *it, const struct proc_map *libc, const struct proc_map *libdl,
                                   struct sc_error *err)
 {
   const struct {
-    const struct inject_map *map;
+    const struct proc_map *map;
     const char *name;
     uint64_t *address;
   } wanted[] = {{libc, "__errno_location", &it->errno_location},
@@ -87,7 +87,7 @@ static enum sc_status lacks_entry(const char *path, struct sc_error *err)
 
 static enum sc_status prepare(struct injection *it, struct sc_error *err)
 {
-  const struct inject_map *libc = NULL, *libdl = NULL;
+  const struct proc_map *libc = NULL, *libdl = NULL;
   enum sc_status status = inject_process_check(it->pid, err);
   if (status == SC_OK)
     status = inject_maps_read(it->pid, &it->maps, err);
@@ -95,7 +95,7 @@ static enum sc_status prepare(struct injection *it, struct sc_error *err)
     status = inject_program_check(it->pid, &it->maps, &libc, &libdl, err);
   if (status != SC_OK)
     return status;
-  const struct inject_map *loaded = inject_library_map(it->pid, it->library, &it->maps);
+  const struct proc_map *loaded = inject_library_map(it->pid, it->library, &it->maps);
   bool exports = false;
   if (loaded) {
     status = inject_find_function(it->pid, &it->maps, loaded, "InitializeInjection", &it->start, err);
@@ -180,7 +180,7 @@ static enum sc_status say_loader_error(struct injection *it, struct sc_error *er
     if (!inject_thread_read(it->thread, text + i, &words[i], 1) || !words[i])
       break;
   }
-  struct inject_status status = {0};
+  struct proc_status status = {0};
   bool filtered = inject_status_read(it->pid, it->thread->id, &status, NULL) == SC_OK && status.seccomp == 2;
   return sc_error_set(err, SC_ERR_SYSTEM, "process %ld could not load %s: %s%s; the program runs on as before",
                       (long)it->pid, it->library, words[0] ? words : "its loader did not say why",

@@ -102,7 +102,7 @@ static uint64_t borrowed_stack(const struct inject_caller *caller)
 
 static enum sc_status refused(const struct inject_thread *thread, const char *what, long result, struct sc_error *err)
 {
-  struct inject_status status = {0};
+  struct proc_status status = {0};
   bool filtered = inject_status_read(thread->pid, thread->id, &status, NULL) == SC_OK && status.seccomp == 2;
   return sc_error_set(err, SC_ERR_SYSTEM, "process %ld: no memory for the call, %s in it: %s%s", (long)thread->pid,
                       what, strerror((int)-result),

@@ -16,7 +16,7 @@
 #define COMPARED_BYTES 32
 
 /* The file as the process has it: map_files serves a deleted one too, but wants privileges. */
-static int open_mapped(pid_t pid, const struct inject_map *map)
+static int open_mapped(pid_t pid, const struct proc_map *map)
 {
   char *path =
       sc_asprintf("/proc/%ld/map_files/%lx-%lx", (long)pid, (unsigned long)map->start, (unsigned long)map->end);
@@ -85,10 +85,10 @@ static bool file_offset(Elf *elf, uint64_t value, uint64_t *offset)
   return false;
 }
 
-static uint64_t mapped_address(const struct inject_maps *maps, const struct inject_map *map, uint64_t offset)
+static uint64_t mapped_address(const struct proc_maps *maps, const struct proc_map *map, uint64_t offset)
 {
   for (size_t i = (size_t)(map - maps->at); i < maps->count; ++i) {
-    const struct inject_map *one = &maps->at[i];
+    const struct proc_map *one = &maps->at[i];
     if (one->executable && strcmp(one->path, map->path) == 0 && offset >= one->offset &&
         offset - one->offset < one->end - one->start)
       return one->start + (offset - one->offset);
@@ -98,7 +98,7 @@ static uint64_t mapped_address(const struct inject_maps *maps, const struct inje
 
 /* SC_ERR_SYSTEM: not the same code. */
 static enum sc_status compare(pid_t pid, int file, uint64_t offset, uint64_t address, uint64_t size,
-                              const struct inject_map *map, struct sc_error *err)
+                              const struct proc_map *map, struct sc_error *err)
 {
   char path[64], expected[COMPARED_BYTES], found[COMPARED_BYTES];
   size_t wanted = size && size < COMPARED_BYTES ? (size_t)size : COMPARED_BYTES;
@@ -116,7 +116,7 @@ static enum sc_status compare(pid_t pid, int file, uint64_t offset, uint64_t add
                       map->path, (long)pid);
 }
 
-enum sc_status inject_find_function(pid_t pid, const struct inject_maps *maps, const struct inject_map *map,
+enum sc_status inject_find_function(pid_t pid, const struct proc_maps *maps, const struct proc_map *map,
                                     const char *name, uint64_t *address, struct sc_error *err)
 {
   enum sc_status status = SC_OK;
@@ -167,7 +167,7 @@ enum sc_status inject_file_exports(const char *path, const char *name, bool *fou
   return SC_OK;
 }
 
-enum sc_status inject_find_function(pid_t pid, const struct inject_maps *maps, const struct inject_map *map,
+enum sc_status inject_find_function(pid_t pid, const struct proc_maps *maps, const struct proc_map *map,
                                     const char *name, uint64_t *address, struct sc_error *err)
 {
   (void)maps;

@@ -8,46 +8,31 @@
 #include <sys/user.h>
 
 #include "cli/inject.h"
+#include "cli/proc.h"
 
 /* ---- the process, from /proc (inject_process.c) ---------------------------------------------------- */
-struct inject_status {
-  pid_t process, tracer; /* tracer 0: none */
-  uid_t user;            /* effective */
-  char state;            /* R S D T t Z X */
-  unsigned seccomp;      /* 2: filters */
-  char name[32];
-};
 /* SC_ERR_SYSTEM with the reason if there is no such thread. */
-enum sc_status inject_status_read(pid_t pid, pid_t thread, struct inject_status *out,
+enum sc_status inject_status_read(pid_t pid, pid_t thread, struct proc_status *out,
                                   struct sc_error *err) SC_NODISCARD;
 
-struct inject_map {
-  uint64_t start, end, offset;
-  bool executable, deleted;
-  char *path; /* never NULL; "" without a file */
-};
-struct inject_maps {
-  struct inject_map *at;
-  size_t count, capacity;
-};
-enum sc_status inject_maps_read(pid_t pid, struct inject_maps *out, struct sc_error *err) SC_NODISCARD;
-void inject_maps_free(struct inject_maps *maps);
+/* SC_ERR_SYSTEM if it may not be looked at, or has none: it is ending, or a kernel thread. */
+enum sc_status inject_maps_read(pid_t pid, struct proc_maps *out, struct sc_error *err) SC_NODISCARD;
 
 /* What can be refused without touching it: gone, stopped, traced, another user's, no CUDA in it, no loader, other
  * architecture, and a library that it cannot see. *libc and *libdl point into maps; *libdl may be NULL. */
 enum sc_status inject_process_check(pid_t pid, struct sc_error *err) SC_NODISCARD;
-enum sc_status inject_program_check(pid_t pid, const struct inject_maps *maps, const struct inject_map **libc,
-                                    const struct inject_map **libdl, struct sc_error *err) SC_NODISCARD;
+enum sc_status inject_program_check(pid_t pid, const struct proc_maps *maps, const struct proc_map **libc,
+                                    const struct proc_map **libdl, struct sc_error *err) SC_NODISCARD;
 enum sc_status inject_library_check(pid_t pid, const char *library, struct sc_error *err) SC_NODISCARD;
 /* The mapping of the file at `library`, as the process sees it; NULL: not loaded. */
-const struct inject_map *inject_library_map(pid_t pid, const char *library, const struct inject_maps *maps);
+const struct proc_map *inject_library_map(pid_t pid, const char *library, const struct proc_maps *maps);
 /* Why ptrace, or a look into /proc/PID, was refused with EPERM or EACCES. Returns SC_ERR_SYSTEM. */
 enum sc_status inject_forbidden(pid_t pid, pid_t thread, struct sc_error *err) SC_NODISCARD;
 
 /* ---- functions (inject_elf.c) ---------------------------------------------------------------------- */
 /* The address in the process of an exported function of the file that `map` maps. *address 0: it has none of that
  * name. The bytes there are compared with the file's, so that a file replaced on disk is not trusted. */
-enum sc_status inject_find_function(pid_t pid, const struct inject_maps *maps, const struct inject_map *map,
+enum sc_status inject_find_function(pid_t pid, const struct proc_maps *maps, const struct proc_map *map,
                                     const char *name, uint64_t *address, struct sc_error *err) SC_NODISCARD;
 
 /* True if the file itself exports such a function. */

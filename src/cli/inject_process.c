@@ -21,113 +21,29 @@ static enum sc_status is_gone(pid_t pid, struct sc_error *err)
   return sc_error_set(err, SC_ERR_SYSTEM, "there is no process %ld (any more)", (long)pid);
 }
 
-/* ---- status ---------------------------------------------------------------------------------------- */
-
-static void take_line(const char *line, struct inject_status *out)
+enum sc_status inject_status_read(pid_t pid, pid_t thread, struct proc_status *out, struct sc_error *err)
 {
-  unsigned real, effective;
-  int value;
-  if (sscanf(line, "Name:\t%31[^\n]", out->name) == 1)
-    return;
-  if (sscanf(line, "State:\t%c", &out->state) == 1)
-    return;
-  if (sscanf(line, "Tgid:\t%d", &value) == 1)
-    out->process = value;
-  else if (sscanf(line, "TracerPid:\t%d", &value) == 1)
-    out->tracer = value;
-  else if (sscanf(line, "Seccomp:\t%d", &value) == 1)
-    out->seccomp = (unsigned)value;
-  else if (sscanf(line, "Uid:\t%u\t%u", &real, &effective) == 2)
-    out->user = effective;
+  return proc_status_read("", pid, thread, out) ? SC_OK : is_gone(pid, err);
 }
 
-enum sc_status inject_status_read(pid_t pid, pid_t thread, struct inject_status *out, struct sc_error *err)
+enum sc_status inject_maps_read(pid_t pid, struct proc_maps *out, struct sc_error *err)
 {
-  char path[PROC_PATH], line[512];
-  struct inject_status found = {0};
-  snprintf(path, sizeof path, "/proc/%ld/task/%ld/status", (long)pid, (long)thread);
-  FILE *file = fopen(path, "re");
-  if (!file)
-    return is_gone(pid, err);
-  while (fgets(line, sizeof line, file))
-    take_line(line, &found);
-  fclose(file);
-  if (!found.state)
-    return is_gone(pid, err);
-  *out = found;
+  struct proc_maps maps = {0};
+  if (!proc_maps_read("", pid, &maps))
+    return errno == EACCES || errno == EPERM ? inject_forbidden(pid, pid, err)
+           : errno == ENOMEM                 ? sc_error_no_memory(err)
+                                             : is_gone(pid, err);
+  if (maps.count == 0)
+    return sc_error_set(err, SC_ERR_SYSTEM, "process %ld has no memory: it is ending, or a kernel thread", (long)pid);
+  *out = maps;
   return SC_OK;
 }
 
-/* ---- mappings -------------------------------------------------------------------------------------- */
-
-static bool add_map(const char *line, struct inject_maps *maps)
-{
-  static const char gone[] = " (deleted)";
-  char rights[5] = "";
-  int used = 0;
-  unsigned long start, end, offset;
-  if (sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &start, &end, rights, &offset, &used) != 4 || !used)
-    return true; /* not a line of ours to understand */
-  struct inject_map *map = sc_array_push(&maps->at, &maps->count, &maps->capacity, sizeof *map);
-  if (!map)
-    return false;
-  size_t length = strcspn(line + used, "\n");
-  *map = (struct inject_map){.start = start, .end = end, .offset = offset, .executable = rights[2] == 'x'};
-  if (length >= sizeof gone - 1 && memcmp(line + used + length - (sizeof gone - 1), gone, sizeof gone - 1) == 0) {
-    map->deleted = true;
-    length -= sizeof gone - 1;
-  }
-  map->path = sc_strndup(line + used, length);
-  return map->path != NULL;
-}
-
-enum sc_status inject_maps_read(pid_t pid, struct inject_maps *out, struct sc_error *err)
-{
-  char path[PROC_PATH], *line = NULL;
-  size_t capacity = 0;
-  struct inject_maps maps = {0};
-  bool ok = true;
-  snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
-  FILE *file = fopen(path, "re");
-  if (!file)
-    return errno == EACCES || errno == EPERM ? inject_forbidden(pid, pid, err) : is_gone(pid, err);
-  errno = 0;
-  while (ok && getline(&line, &capacity, file) > 0)
-    ok = add_map(line, &maps);
-  bool forbidden = errno == EACCES || errno == EPERM; /* some kernels allow the open and refuse the read */
-  free(line);
-  fclose(file);
-  if (ok && maps.count) {
-    *out = maps;
-    return SC_OK;
-  }
-  inject_maps_free(&maps);
-  if (!ok)
-    return sc_error_no_memory(err);
-  return forbidden ? inject_forbidden(pid, pid, err)
-                   : sc_error_set(err, SC_ERR_SYSTEM, "process %ld has no memory: it is ending, or a kernel thread",
-                                  (long)pid);
-}
-
-void inject_maps_free(struct inject_maps *maps)
-{
-  for (size_t i = 0; i < maps->count; ++i)
-    free(maps->at[i].path);
-  free(maps->at);
-  *maps = (struct inject_maps){0};
-}
-
-static const char *base_name(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* The first executable mapping of a file so named. */
-static const struct inject_map *find_named(const struct inject_maps *maps, const char *pattern)
+static const struct proc_map *find_named(const struct proc_maps *maps, const char *pattern)
 {
   for (size_t i = 0; i < maps->count; ++i) {
-    if (maps->at[i].executable && maps->at[i].path[0] == '/' && sc_match(pattern, base_name(maps->at[i].path)))
+    if (maps->at[i].executable && maps->at[i].path[0] == '/' && sc_match(pattern, proc_base_name(maps->at[i].path)))
       return &maps->at[i];
   }
   return NULL;
@@ -137,7 +53,7 @@ static const struct inject_map *find_named(const struct inject_maps *maps, const
 
 static bool is_traced(pid_t pid, pid_t thread, struct sc_error *err)
 {
-  struct inject_status status, tracer;
+  struct proc_status status, tracer;
   if (inject_status_read(pid, thread, &status, NULL) != SC_OK || status.tracer == 0)
     return false;
   bool named = inject_status_read(status.tracer, status.tracer, &tracer, NULL) == SC_OK;
@@ -150,7 +66,7 @@ static bool is_traced(pid_t pid, pid_t thread, struct sc_error *err)
 
 enum sc_status inject_forbidden(pid_t pid, pid_t thread, struct sc_error *err)
 {
-  struct inject_status status;
+  struct proc_status status;
   enum sc_status found = inject_status_read(pid, thread, &status, err);
   if (found != SC_OK)
     return found;
@@ -188,7 +104,7 @@ enum sc_status inject_forbidden(pid_t pid, pid_t thread, struct sc_error *err)
 
 enum sc_status inject_process_check(pid_t pid, struct sc_error *err)
 {
-  struct inject_status status;
+  struct proc_status status;
   if (pid <= 0)
     return sc_error_set(err, SC_ERR_USAGE, "%ld is not a process id", (long)pid);
   if (pid == getpid())
@@ -255,14 +171,14 @@ static enum sc_status check_architecture(pid_t pid, const struct executable *exe
 }
 
 /* A program without a loader has no libc mapped; one that was started by calling the loader has no PT_INTERP. */
-enum sc_status inject_program_check(pid_t pid, const struct inject_maps *maps, const struct inject_map **libc,
-                                    const struct inject_map **libdl, struct sc_error *err)
+enum sc_status inject_program_check(pid_t pid, const struct proc_maps *maps, const struct proc_map **libc,
+                                    const struct proc_map **libdl, struct sc_error *err)
 {
   struct executable exe = look_at_executable(pid);
   enum sc_status status = check_architecture(pid, &exe, err);
   if (status != SC_OK)
     return status;
-  const struct inject_map *glibc = find_named(maps, "libc.so.6");
+  const struct proc_map *glibc = find_named(maps, "libc.so.6");
   if (!glibc)
     glibc = find_named(maps, "libc-2.*.so");
   if (!glibc && (find_named(maps, "ld-musl-*") || find_named(maps, "libc.musl-*")))
@@ -346,15 +262,15 @@ enum sc_status inject_library_check(pid_t pid, const char *library, struct sc_er
 }
 
 /* A library of that name is taken for it, wherever it lies: two of them in one process would count twice. */
-const struct inject_map *inject_library_map(pid_t pid, const char *library, const struct inject_maps *maps)
+const struct proc_map *inject_library_map(pid_t pid, const char *library, const struct proc_maps *maps)
 {
   struct stat wanted, found;
   bool known = stat(library, &wanted) == 0;
   for (size_t i = 0; i < maps->count; ++i) {
-    const struct inject_map *map = &maps->at[i];
+    const struct proc_map *map = &maps->at[i];
     if (!map->executable || map->path[0] != '/')
       continue;
-    if (strcmp(base_name(map->path), base_name(library)) == 0)
+    if (strcmp(proc_base_name(map->path), proc_base_name(library)) == 0)
       return map;
     char *path = sc_asprintf("/proc/%ld/root%s", (long)pid, map->path);
     bool same = path && known && stat(path, &found) == 0 && found.st_dev == wanted.st_dev &&

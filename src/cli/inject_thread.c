@@ -280,7 +280,7 @@ static enum inject_stop follow(struct inject_thread *thread, uint64_t deadline, 
 /* 0: nobody's, or gone. */
 static pid_t tracer_of(pid_t pid, pid_t id)
 {
-  struct inject_status status;
+  struct proc_status status;
   return inject_status_read(pid, id, &status, NULL) == SC_OK ? status.tracer : 0;
 }
 
@@ -415,7 +415,7 @@ enum sc_status inject_thread_take(pid_t pid, uint64_t limit_ns, struct inject_th
       return SC_OK;
     if (taken == NOT_ALLOWED)
       return inject_forbidden(pid, first, err);
-    struct inject_status status;
+    struct proc_status status;
     enum sc_status found = inject_status_read(pid, pid, &status, err);
     if (found != SC_OK)
       return found;

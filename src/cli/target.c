@@ -3,7 +3,6 @@
 #include "cli/target.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,29 +11,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cli/proc.h"
+
 #define ANSWER_MS 30000 /* loading CUPTI from a slow disk takes seconds */
 #define LIBRARY "libsynccount.so"
 
-/* ---- files of /proc ---------------------------------------------------------------------------- */
-
-/* All of root/proc/PID/file. False with errno if it cannot be read. */
-static bool read_proc(const char *root, pid_t pid, const char *file, struct sc_buf *out)
-{
-  char bytes[4096];
-  char *path = sc_asprintf("%s/proc/%ld/%s", root, (long)pid, file);
-  int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-  ssize_t n = -1;
-  free(path);
-  while (fd >= 0 && ((n = read(fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR))) {
-    if (n > 0)
-      sc_buf_append(out, bytes, (size_t)n);
-  }
-  int reason = errno;
-  if (fd >= 0)
-    close(fd);
-  errno = reason;
-  return fd >= 0 && n == 0 && !out->failed;
-}
+/* ---- who it is --------------------------------------------------------------------------------- */
 
 /* "mnt:[4026531840]" as a new string; NULL if it cannot be read. process: a number, or "self". */
 static char *namespace_of(const char *root, const char *process, const char *kind)
@@ -46,31 +28,6 @@ static char *namespace_of(const char *root, const char *process, const char *kin
   return n > 0 ? sc_strndup(text, (size_t)n) : NULL;
 }
 
-/* What follows "Key:" on its line of a status file; NULL. */
-static const char *status_value(const struct sc_buf *status, const char *key)
-{
-  const size_t length = strlen(key);
-  for (const char *line = status->data; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-    if (strncmp(line, key, length) == 0 && line[length] == ':')
-      return line + length + 1;
-  }
-  return NULL;
-}
-
-static unsigned long status_number(const struct sc_buf *status, const char *key, int column)
-{
-  const char *at = status_value(status, key);
-  unsigned long value = 0;
-  for (int i = 0; at && i <= column; ++i) {
-    char *end;
-    value = strtoul(at, &end, 10);
-    at = end;
-  }
-  return value;
-}
-
-/* ---- who it is --------------------------------------------------------------------------------- */
-
 static enum sc_status nobody(pid_t pid, struct sc_error *err)
 {
   return sc_error_set(err, SC_ERR_MEASURE,
@@ -80,28 +37,20 @@ static enum sc_status nobody(pid_t pid, struct sc_error *err)
 
 static enum sc_status identify(const char *root, pid_t pid, struct target *out, struct sc_error *err)
 {
-  struct sc_buf status = {0};
-  enum sc_status result = SC_OK;
-  if (!read_proc(root, pid, "status", &status) || !status.data) {
-    sc_buf_free(&status);
+  struct proc_status status;
+  if (!proc_status_read(root, pid, 0, &status))
     return nobody(pid, err);
-  }
-  const char *name = status_value(&status, "Name"), *state = status_value(&status, "State");
-  if (name) {
-    name += strspn(name, "\t ");
-    snprintf(out->name, sizeof out->name, "%.*s", (int)strcspn(name, "\n"), name);
-  }
-  out->uid = (uid_t)status_number(&status, "Uid", 1);
-  out->gid = (gid_t)status_number(&status, "Gid", 1);
-  unsigned long leader = status_number(&status, "Tgid", 0);
-  if (state && strchr("ZX", state[strspn(state, "\t ")]))
-    result = sc_error_set(err, SC_ERR_MEASURE, "process %ld (%s) has ended; its parent has not taken note yet",
-                          (long)pid, out->name);
-  else if (leader != 0 && leader != (unsigned long)pid)
-    result = sc_error_set(err, SC_ERR_MEASURE, "%ld is a thread of process %lu (%s): attach to that", (long)pid, leader,
-                          out->name);
-  sc_buf_free(&status);
-  return result;
+  memcpy(out->name, status.name, sizeof out->name);
+  out->uid = status.user;
+  out->gid = status.group;
+  out->inner = status.inner;
+  if (status.state == 'Z' || status.state == 'X')
+    return sc_error_set(err, SC_ERR_MEASURE, "process %ld (%s) has ended; its parent has not taken note yet", (long)pid,
+                        out->name);
+  if (status.process != pid)
+    return sc_error_set(err, SC_ERR_MEASURE, "%ld is a thread of process %ld (%s): attach to that", (long)pid,
+                        (long)status.process, out->name);
+  return SC_OK;
 }
 
 static enum sc_status check_owner(const struct target *target, struct sc_error *err)
@@ -112,26 +61,6 @@ static enum sc_status check_owner(const struct target *target, struct sc_error *
                       "process %ld (%s) belongs to user %lu, and you are user %lu: run synccount as that user, or as "
                       "root",
                       (long)target->pid, target->name, (unsigned long)target->uid, (unsigned long)geteuid());
-}
-
-/* Its number in its own pid namespace, which is the last of the list. */
-static unsigned long inner_pid(const char *root, pid_t pid)
-{
-  struct sc_buf status = {0};
-  unsigned long last = (unsigned long)pid;
-  if (read_proc(root, pid, "status", &status) && status.data) {
-    const char *at = status_value(&status, "NSpid");
-    while (at && *at && *at != '\n') {
-      char *end;
-      unsigned long value = strtoul(at, &end, 10);
-      if (end == at)
-        break;
-      last = value;
-      at = end + strspn(end, "\t ");
-    }
-  }
-  sc_buf_free(&status);
-  return last;
 }
 
 /* Paths, process numbers and sockets mean something else in a container. */
@@ -147,9 +76,9 @@ static enum sc_status check_namespaces(const char *root, const struct target *ta
     if (ours && theirs && strcmp(ours, theirs) != 0)
       status = sc_error_set(err, SC_ERR_MEASURE,
                             "process %ld (%s) lives in another %s namespace (a container, or a service with folders of "
-                            "its own): run synccount in there, as 'synccount attach %lu' behind 'docker exec' or "
+                            "its own): run synccount in there, as 'synccount attach %ld' behind 'docker exec' or "
                             "'nsenter -t %ld -m -p'",
-                            (long)target->pid, target->name, names[i], inner_pid(root, target->pid), (long)target->pid);
+                            (long)target->pid, target->name, names[i], (long)target->inner, (long)target->pid);
     free(ours);
     free(theirs);
   }
@@ -169,32 +98,22 @@ static enum sc_status cannot_look(const struct target *target, struct sc_error *
                       (long)target->pid, target->name, strerror(reason));
 }
 
-/* Whether a line of maps is of a file whose name begins so. */
-static bool maps(const char *line, size_t length, const char *name)
+static bool begins(const char *path, const char *name)
 {
-  const char *slash = memrchr(line, '/', length);
-  return slash && (size_t)(line + length - slash - 1) >= strlen(name) && strncmp(slash + 1, name, strlen(name)) == 0;
+  return strncmp(proc_base_name(path), name, strlen(name)) == 0;
 }
 
 static enum sc_status look_at_maps(const char *root, struct target *out, struct sc_error *err)
 {
-  struct sc_buf text = {0};
-  bool ok = read_proc(root, out->pid, "maps", &text);
-  for (const char *line = ok ? text.data : NULL; line && *line;) {
-    const size_t length = strcspn(line, "\n");
-    out->has_library |= maps(line, length, LIBRARY);
-    out->has_cuda |= maps(line, length, "libcuda.so");
-    line += length + (line[length] == '\n');
+  struct proc_maps maps = {0};
+  if (!proc_maps_read(root, out->pid, &maps))
+    return errno == ENOMEM ? sc_error_no_memory(err) : cannot_look(out, err);
+  for (size_t i = 0; i < maps.count; ++i) {
+    out->has_library |= begins(maps.at[i].path, LIBRARY);
+    out->has_cuda |= begins(maps.at[i].path, "libcuda.so");
   }
-  enum sc_status status = ok ? SC_OK : cannot_look(out, err);
-  sc_buf_free(&text);
-  return status;
-}
-
-static bool names_library(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  return strncmp(slash ? slash + 1 : path, LIBRARY, strlen(LIBRARY)) == 0;
+  proc_maps_free(&maps);
+  return SC_OK;
 }
 
 static bool take_variable(const char *entry, const char *name, char **out)
@@ -211,16 +130,16 @@ static enum sc_status look_at_environment(const char *root, struct target *out, 
 {
   struct sc_buf text = {0};
   char *dormant = NULL, *preload = NULL;
-  bool ok = read_proc(root, out->pid, "environ", &text) || !text.failed; /* without it, the usual folders */
+  bool ok = proc_read(root, out->pid, "environ", &text) || !text.failed; /* without it, the usual folders */
   for (size_t at = 0; ok && at < text.len; at += strlen(text.data + at) + 1) {
     const char *entry = text.data + at;
     ok = take_variable(entry, "XDG_RUNTIME_DIR", &out->runtime) && take_variable(entry, "TMPDIR", &out->temporary) &&
          take_variable(entry, "SYNCCOUNT_DORMANT", &dormant) && take_variable(entry, "LD_PRELOAD", &preload) &&
          take_variable(entry, "CUDA_INJECTION64_PATH", &out->other_tool);
   }
-  out->by_itself = (preload && strstr(preload, LIBRARY)) || (out->other_tool && names_library(out->other_tool));
+  out->by_itself = (preload && strstr(preload, LIBRARY)) || (out->other_tool && begins(out->other_tool, LIBRARY));
   out->will_sleep = dormant && strcmp(dormant, "1") == 0;
-  if (out->other_tool && names_library(out->other_tool)) {
+  if (out->other_tool && begins(out->other_tool, LIBRARY)) {
     free(out->other_tool);
     out->other_tool = NULL;
   }

@@ -9,8 +9,8 @@
 #include "trace/control.h"
 
 struct target {
-  pid_t pid;
-  uid_t uid; /* effective */
+  pid_t pid, inner; /* inner: in its own pid namespace */
+  uid_t uid;        /* effective */
   gid_t gid;
   char name[64];    /* of its command */
   bool has_library; /* libsynccount.so is loaded into it, */
