@@ -156,13 +156,13 @@ static enum sc_status start(struct attach *attach, struct sc_error *err)
   struct sc_control_reply reply;
   const struct settings *settings = &attach->settings;
   const struct target *target = &attach->target;
-  bool gone;
+  enum target_says says;
   if (!put_text(request.output, sizeof request.output, attach->folder.path) ||
       !put_text(request.api, sizeof request.api, settings->api) ||
       !put_text(request.stacks, sizeof request.stacks, settings->stacks) ||
       !put_text(request.max_trace, sizeof request.max_trace, settings->max_trace))
     return sc_error_set(err, SC_ERR_LIMIT, "the folder's path is too long: give a shorter --keep-traces");
-  enum sc_status status = target_ask(target, attach->connection, SC_CONTROL_START, &request, &reply, &gone, err);
+  enum sc_status status = target_ask(target, attach->connection, SC_CONTROL_START, &request, &reply, &says, err);
   if (status != SC_OK)
     return status;
   switch (reply.head.what) {
@@ -211,20 +211,30 @@ static void wait_for_end(struct attach *attach)
   }
 }
 
+/* Whatever it says, what was counted up to here is in the trace; not if that is another version's. */
 static enum sc_status stop(struct attach *attach, struct sc_error *err)
 {
   struct sc_control_request request = {0};
   struct sc_control_reply reply;
-  bool gone = attach->gone;
+  struct sc_error why = {0};
+  enum target_says says = TARGET_GONE;
   enum sc_status status = SC_OK;
-  if (!gone)
-    status = target_ask(&attach->target, attach->connection, SC_CONTROL_STOP, &request, &reply, &gone, err);
-  attach->gone |= gone;
-  if (!attach->gone) /* refused by a process that is just ending: it has closed the trace by itself */
+  if (!attach->gone)
+    status = target_ask(&attach->target, attach->connection, SC_CONTROL_STOP, &request, &reply, &says, &why);
+  switch (says) {
+  case TARGET_ANSWERS: /* perhaps that it is just ending: it has closed the trace by itself */
+    if (status != SC_OK)
+      *err = why;
     return status;
-  if (!attach->settings.quiet)
-    cli_say("process %ld (%s) ended", (long)attach->target.pid, attach->target.name);
-  return SC_OK; /* what was counted up to there is in the trace */
+  case TARGET_GONE:
+    if (!attach->settings.quiet)
+      cli_say("process %ld (%s) ended", (long)attach->target.pid, attach->target.name);
+    return SC_OK;
+  case TARGET_SILENT:
+    cli_say("%s. The report is of what it has done up to now; counting ends when it goes on", why.message);
+    return SC_OK;
+  }
+  return status;
 }
 
 /* ---- the command ------------------------------------------------------------------------------- */
@@ -265,6 +275,8 @@ static enum sc_status prepare(struct attach *attach, pid_t pid, struct sc_error 
     status = place_find(&attach->place, err);
   if (status == SC_OK)
     status = target_examine(place_sysroot(), pid, &attach->target, err);
+  if (status == SC_OK)
+    status = target_check_runs(&attach->target, err);
   if (status == SC_OK)
     status = get_in(attach, err);
   if (status == SC_OK)

@@ -14,6 +14,7 @@
 #include "cli/proc.h"
 
 #define ANSWER_MS 30000 /* loading CUPTI from a slow disk takes seconds */
+#define LOOK_MS 500     /* between two looks whether it is stopped */
 #define LIBRARY "libsynccount.so"
 
 /* ---- who it is --------------------------------------------------------------------------------- */
@@ -151,7 +152,7 @@ static enum sc_status look_at_environment(const char *root, struct target *out, 
 
 enum sc_status target_examine(const char *root, pid_t pid, struct target *out, struct sc_error *err)
 {
-  *out = (struct target){.pid = pid};
+  *out = (struct target){.root = root, .pid = pid};
   enum sc_status status = identify(root, pid, out, err);
   if (status == SC_OK)
     status = check_owner(out, err);
@@ -170,6 +171,45 @@ void target_free(struct target *target)
   free(target->runtime);
   free(target->temporary);
   *target = (struct target){0};
+}
+
+/* ---- is it stopped ----------------------------------------------------------------------------- */
+
+static bool is_stopped(const struct target *target)
+{
+  struct proc_status status;
+  return proc_status_read(target->root, target->pid, 0, &status) && status.state == 'T';
+}
+
+static enum sc_status stopped(const struct target *target, struct sc_error *err)
+{
+  return sc_error_set(err, SC_ERR_MEASURE,
+                      "process %ld (%s) is stopped (Ctrl-Z or SIGSTOP) and cannot answer: let it go on with 'fg' or "
+                      "'kill -CONT %ld'",
+                      (long)target->pid, target->name, (long)target->pid);
+}
+
+enum sc_status target_check_runs(const struct target *target, struct sc_error *err)
+{
+  return is_stopped(target) ? stopped(target, err) : SC_OK;
+}
+
+/* Why nothing was heard of it. */
+static enum sc_status silent(const struct target *target, struct sc_error *err)
+{
+  struct proc_status status, tracer;
+  if (!proc_status_read(target->root, target->pid, 0, &status) || (status.state != 'T' && status.tracer == 0))
+    return sc_error_set(err, SC_ERR_MEASURE,
+                        "process %ld (%s) has not answered at its socket for %d s: let it go on if something holds it "
+                        "up",
+                        (long)target->pid, target->name, ANSWER_MS / 1000);
+  if (status.tracer == 0)
+    return stopped(target, err);
+  const bool named = proc_status_read(target->root, status.tracer, 0, &tracer);
+  return sc_error_set(err, SC_ERR_MEASURE,
+                      "process %ld (%s) does not answer at its socket, and process %ld (%s) traces it: let that "
+                      "debugger go on or detach",
+                      (long)target->pid, target->name, (long)status.tracer, named ? tracer.name : "name unknown");
 }
 
 /* ---- its socket -------------------------------------------------------------------------------- */
@@ -252,17 +292,23 @@ static bool send_all(int fd, const void *bytes, size_t size)
   return true;
 }
 
-/* At most size bytes, fewer if that is all there is. -1: nothing came in time. 0: the connection was closed. */
-static ssize_t receive(int fd, void *bytes, size_t size)
+/* At most size bytes, fewer if that is all there is. -1: nothing came in time, or at two looks it was stopped. 0: the
+ * connection was closed. */
+static ssize_t receive(const struct target *target, int fd, void *bytes, size_t size)
 {
   const uint64_t deadline = sc_clock_mono_ns() + ANSWER_MS * 1000000ull;
+  bool was_stopped = false;
   size_t got = 0;
   while (got < size) {
-    const uint64_t now = sc_clock_mono_ns();
     struct pollfd in = {.fd = fd, .events = POLLIN};
-    if (now >= deadline)
-      return -1;
-    if (poll(&in, 1, (int)((deadline - now) / 1000000u) + 1) <= 0)
+    int ready = poll(&in, 1, LOOK_MS);
+    if (ready == 0) {
+      const bool now_stopped = is_stopped(target);
+      if (sc_clock_mono_ns() >= deadline || (was_stopped && now_stopped))
+        return -1;
+      was_stopped = now_stopped;
+    }
+    if (ready <= 0)
       continue;
     ssize_t n = recv(fd, (char *)bytes + got, size - got, 0);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -294,7 +340,7 @@ static enum sc_status wrong_version(const struct target *target, const struct sc
 }
 
 enum sc_status target_ask(const struct target *target, int fd, enum sc_control_command command,
-                          struct sc_control_request *request, struct sc_control_reply *reply, bool *gone,
+                          struct sc_control_request *request, struct sc_control_reply *reply, enum target_says *says,
                           struct sc_error *err)
 {
   request->head =
@@ -302,14 +348,11 @@ enum sc_status target_ask(const struct target *target, int fd, enum sc_control_c
   memcpy(request->head.magic, SC_CONTROL_MAGIC, sizeof request->head.magic);
   snprintf(request->release, sizeof request->release, "%s", SC_VERSION);
   memset(reply, 0, sizeof *reply);
-  ssize_t got = send_all(fd, request, sizeof *request) ? receive(fd, reply, sizeof *reply) : 0;
-  *gone = got >= 0 && (size_t)got < sizeof reply->head;
-  if (got < 0)
-    return sc_error_set(err, SC_ERR_MEASURE,
-                        "process %ld (%s) does not answer at its socket: is it stopped (Ctrl-Z, a debugger)? Let it go "
-                        "on, and attach again",
-                        (long)target->pid, target->name);
-  if (*gone)
+  ssize_t got = send_all(fd, request, sizeof *request) ? receive(target, fd, reply, sizeof *reply) : 0;
+  *says = got < 0 ? TARGET_SILENT : (size_t)got < sizeof reply->head ? TARGET_GONE : TARGET_ANSWERS;
+  if (*says == TARGET_SILENT)
+    return silent(target, err);
+  if (*says == TARGET_GONE)
     return sc_error_set(err, SC_ERR_MEASURE,
                         "process %ld (%s) closed the connection: it has ended, or executed another program",
                         (long)target->pid, target->name);

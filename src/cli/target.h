@@ -9,6 +9,7 @@
 #include "trace/control.h"
 
 struct target {
+  const char *root; /* as given to target_examine */
   pid_t pid, inner; /* inner: in its own pid namespace */
   uid_t uid;        /* effective */
   gid_t gid;
@@ -25,17 +26,23 @@ struct target {
  * ours, it is in another container, or it cannot be looked at. Free it in any case. */
 enum sc_status target_examine(const char *root, pid_t pid, struct target *out, struct sc_error *err) SC_NODISCARD;
 void target_free(struct target *target);
+/* SC_ERR_MEASURE, with the remedy, if it is stopped: it would not answer. */
+enum sc_status target_check_runs(const struct target *target, struct sc_error *err) SC_NODISCARD;
 
 /* A connection to its dormant tracer; *fd is the caller's to close. False: there is none (yet). */
 bool target_connect(const struct target *target, int *fd);
 /* Why there is none, as an error with its remedy. library: ours, to be named. */
 enum sc_status target_explain(const struct target *target, const char *library, struct sc_error *err);
 
-/* One request and its answer. request->head and ->release are filled here. SC_ERR_MEASURE if the process is gone (*gone
- * is set), says nothing for half a minute, or has another version's library. What it answered is the caller's to
- * judge. */
+enum target_says {
+  TARGET_ANSWERS, /* if only that it is of another version */
+  TARGET_GONE,    /* the connection is closed */
+  TARGET_SILENT,  /* it is stopped, or has said nothing for half a minute */
+};
+/* One request and its answer. request->head and ->release are filled here. SC_ERR_MEASURE if there is none, or it is
+ * another version's library that answers. What it answered is the caller's to judge. */
 enum sc_status target_ask(const struct target *target, int fd, enum sc_control_command command,
-                          struct sc_control_request *request, struct sc_control_reply *reply, bool *gone,
+                          struct sc_control_request *request, struct sc_control_reply *reply, enum target_says *says,
                           struct sc_error *err) SC_NODISCARD;
 
 #endif

@@ -171,6 +171,15 @@ int program_wait(struct program *program) {
   return status;
 }
 
+void program_stop(const struct program *program) {
+  int status;
+  assert_int_equal(kill(program->pid, SIGSTOP), 0);
+  assert_int_equal(waitpid(program->pid, &status, WUNTRACED), program->pid);
+  assert_true(WIFSTOPPED(status));
+}
+
+void program_continue(const struct program *program) { assert_int_equal(kill(program->pid, SIGCONT), 0); }
+
 void program_end(struct program *program) {
   assert_string_equal(program_ask(program, "end"), "ended");
   assert_int_equal(program_wait(program), 0);

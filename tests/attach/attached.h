@@ -46,6 +46,9 @@ const char *program_ask(struct program *program, const char *format, ...) __attr
 int program_wait(struct program *program);
 /* "end", and it must end well. */
 void program_end(struct program *program);
+/* SIGSTOP, and returns when it has stopped; SIGCONT. */
+void program_stop(const struct program *program);
+void program_continue(const struct program *program);
 /* Waits until the process executes the program of that name. */
 void wait_for_program(pid_t pid, const char *name);
 /* The path of its socket, once it is there. */

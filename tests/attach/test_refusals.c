@@ -73,6 +73,48 @@ static void test_nothing_to_inject_into(void **state) {
   command_expect(program.pid, LIST("--inject"), 3, "has no CUDA in it");
 }
 
+static void test_a_stopped_process_is_named_at_once(void **state) {
+  struct program program;
+  struct command command;
+  char remedy[32];
+  (void)state;
+  program_start_dormant(&program, NULL);
+  (void)snprintf(remedy, sizeof(remedy), "'kill -CONT %ld'", (long)program.pid);
+  program_stop(&program);
+  uint64_t asked = sc_clock_mono_ns();
+  command_expect(program.pid, NULL, 3, "is stopped (Ctrl-Z or SIGSTOP) and cannot answer");
+  command_expect(program.pid, LIST("--inject"), 3, remedy);
+  assert_true(sc_clock_mono_ns() - asked < 20 * 1000000000ull); /* an answer is awaited for 30 s */
+  program_continue(&program);
+  command_start(&command, program.pid, NULL, LIST("--seconds", "0.2"));
+  assert_int_equal(command_wait(&command), 0);
+  program_end(&program);
+}
+
+/* It stops when it has been asked to begin. */
+static void test_a_process_that_stops_instead_of_an_answer(void **state) {
+  struct sc_control_request request = { .output = "/nowhere" };
+  struct sc_control_reply reply;
+  struct sc_error err = { .status = SC_OK };
+  struct program program;
+  struct target target;
+  enum target_says says = TARGET_ANSWERS;
+  int fd = -1;
+  (void)state;
+  program_start_dormant(&program, NULL);
+  assert_int_equal(target_examine("", program.pid, &target, &err), SC_OK);
+  assert_int_equal(target_check_runs(&target, &err), SC_OK);
+  assert_true(target_connect(&target, &fd));
+  program_stop(&program);
+  assert_int_equal(target_ask(&target, fd, SC_CONTROL_START, &request, &reply, &says, &err), SC_ERR_MEASURE);
+  assert_int_equal(says, TARGET_SILENT);
+  assert_non_null(strstr(err.message, "is stopped (Ctrl-Z or SIGSTOP)"));
+  close(fd);
+  target_free(&target);
+  program_continue(&program);
+  program_end(&program);
+}
+
 static void test_counted_from_its_start(void **state) {
   struct program program;
   (void)state;
@@ -269,6 +311,8 @@ int main(void) {
     TEST(test_a_thread_is_no_process),
     TEST(test_no_library_in_it),
     TEST(test_nothing_to_inject_into),
+    TEST(test_a_stopped_process_is_named_at_once),
+    TEST(test_a_process_that_stops_instead_of_an_answer),
     TEST(test_counted_from_its_start),
     TEST(test_another_tool_has_the_injection),
     TEST(test_slot_is_taken),

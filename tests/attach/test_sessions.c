@@ -181,6 +181,52 @@ static void test_a_killed_command_stops_counting(void **state) {
   program_end(&program);
 }
 
+static void test_a_program_stopped_meanwhile_is_reported_as_far_as_it_came(void **state) {
+  struct program program;
+  struct command command;
+  (void)state;
+  program_start_dormant(&program, NULL);
+  command_start(&command, program.pid, "kept", NULL);
+  command_counts(&command);
+  assert_string_equal(program_ask(&program, "mark 25"), "marked 25");
+  program_stop(&program);
+  uint64_t asked = sc_clock_mono_ns();
+  command_end(&command);
+  assert_true(sc_clock_mono_ns() - asked < 20 * 1000000000ull); /* an answer is awaited for 30 s */
+  assert_non_null(strstr(command.err, "is stopped (Ctrl-Z or SIGSTOP)"));
+  assert_non_null(strstr(command.err, "The report is of what it has done up to now"));
+  assert_non_null(strstr(command.out, "read-backs, in process"));
+  expect_mark("kept", "marked", THREADS, 25);
+  assert_false(trace_is_closed("kept"));
+  program_continue(&program); /* it ends counting, and can be counted again */
+  wait_until(trace_is_closed("kept"));
+  command_start(&command, program.pid, "again", NULL);
+  command_counts(&command);
+  assert_string_equal(program_ask(&program, "mark 10"), "marked 10");
+  command_end(&command);
+  expect_mark("kept", "marked", THREADS, 25);
+  expect_mark("again", "marked", THREADS, 10);
+  program_end(&program);
+}
+
+static void test_a_stop_that_ends_in_time_is_waited_for(void **state) {
+  struct program program;
+  struct command command;
+  (void)state;
+  program_start_dormant(&program, NULL);
+  command_start(&command, program.pid, "kept", NULL);
+  command_counts(&command);
+  assert_string_equal(program_ask(&program, "mark 5"), "marked 5");
+  program_stop(&program);
+  kill(command.pid, SIGINT);
+  nap(100); /* it may have asked by now, and a stop is believed at the second look, half a second later */
+  program_continue(&program);
+  assert_int_equal(command_wait(&command), 0);
+  expect_mark("kept", "marked", THREADS, 5);
+  wait_until(trace_is_closed("kept"));
+  program_end(&program);
+}
+
 static void test_options_reach_the_tracer(void **state) {
   struct program program;
   struct command command;
@@ -264,6 +310,8 @@ int main(void) {
     TEST(test_ranges_open_before_are_not_guessed),
     TEST(test_a_killed_program_leaves_what_it_did),
     TEST(test_a_killed_command_stops_counting),
+    TEST(test_a_program_stopped_meanwhile_is_reported_as_far_as_it_came),
+    TEST(test_a_stop_that_ends_in_time_is_waited_for),
     TEST(test_options_reach_the_tracer),
     TEST(test_a_program_without_the_library_can_be_given_it),
     TEST(test_nothing_is_left_behind),

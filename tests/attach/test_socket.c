@@ -37,13 +37,13 @@ static int connect_to(const char *path) {
 
 static void ask(const struct program *program, int fd, enum sc_control_command command, const char *folder,
                 struct sc_control_reply *reply) {
-  struct target target = { .pid = program->pid };
+  struct target target = { .root = "", .pid = program->pid };
   struct sc_control_request request;
   struct sc_error err = { .status = SC_OK };
-  bool gone;
+  enum target_says says;
   memset(&request, 0, sizeof(request));
   (void)snprintf(request.output, sizeof(request.output), "%s", folder);
-  if (target_ask(&target, fd, command, &request, reply, &gone, &err) != SC_OK)
+  if (target_ask(&target, fd, command, &request, reply, &says, &err) != SC_OK)
     fail_msg("%s", err.message);
 }
 
