@@ -7,8 +7,6 @@
 
 #define NOT_READY 600 /* cudaErrorNotReady, CUDA_ERROR_NOT_READY */
 
-#define CAPTURE_ERROR_FIRST 900 /* cudaErrorStreamCaptureUnsupported and its kin, of both APIs */
-#define CAPTURE_ERROR_LAST 908
 
 static bool same_stream(struct sc_count_stream a, struct sc_count_stream b) {
   if (a.handle == 0 || a.handle != b.handle)
@@ -234,9 +232,9 @@ static void blocking_copy(struct sc_counter *c, enum sc_class cls, unsigned dire
   }
 }
 
-static bool moves_nothing(const struct sc_record_call *call) {
-  return call->bytes == 0 && !(SC_CALL_FLAGS(call) & SC_CALL_NO_ARGUMENTS);
-}
+static bool no_bytes(uint32_t flags, uint64_t bytes) { return bytes == 0 && !(flags & SC_CALL_NO_ARGUMENTS); }
+
+static bool moves_nothing(const struct sc_record_call *call) { return no_bytes(SC_CALL_FLAGS(call), call->bytes); }
 
 static void copy_sync(struct sc_counter *c, const struct sc_record_call *call, const struct sc_call_kind *kind) {
   if (moves_nothing(call))
@@ -330,23 +328,26 @@ static void query(struct sc_counter *c, const struct sc_record_call *call, const
 
 static bool is_query(enum sc_op op) { return op == SC_OP_QUERY_STREAM || op == SC_OP_QUERY_EVENT; }
 
-/* Whether a call of this kind could have been a sync: what `captured` counts. */
-static bool could_block(enum sc_op op, const struct sc_record_call *call, const struct sc_call_kind *kind) {
-  unsigned direction = direction_of(call, kind);
+bool sc_call_could_block(enum sc_op op, unsigned direction, uint32_t dst, uint32_t flags, uint64_t bytes) {
   switch (op) {
   case SC_OP_SYNC_STREAM:
   case SC_OP_SYNC_EVENT:
   case SC_OP_SYNC_DEVICE: return true;
-  case SC_OP_COPY: return direction != SC_DIRECTION_D2D && !moves_nothing(call);
+  case SC_OP_COPY: return direction != SC_DIRECTION_D2D && !no_bytes(flags, bytes);
   case SC_OP_COPY_ASYNC:
-    return SC_CALL_DST(call) == SC_MEMORY_PAGEABLE && direction != SC_DIRECTION_H2D && direction != SC_DIRECTION_D2D &&
-           !moves_nothing(call);
-  case SC_OP_MEMSET: return is_host(SC_CALL_DST(call)) || SC_CALL_DST(call) == SC_MEMORY_MANAGED;
+    return dst == SC_MEMORY_PAGEABLE && direction != SC_DIRECTION_H2D && direction != SC_DIRECTION_D2D &&
+           !no_bytes(flags, bytes);
+  case SC_OP_MEMSET: return is_host(dst) || dst == SC_MEMORY_MANAGED;
   case SC_OP_FREE:
   case SC_OP_FREE_HOST:
-  case SC_OP_UNREGISTER: return !(SC_CALL_FLAGS(call) & (SC_CALL_NULL_POINTER | SC_CALL_POOL_POINTER));
+  case SC_OP_UNREGISTER: return !(flags & (SC_CALL_NULL_POINTER | SC_CALL_POOL_POINTER));
   default: return false;
   }
+}
+
+/* What `captured` counts. */
+static bool could_block(enum sc_op op, const struct sc_record_call *call, const struct sc_call_kind *kind) {
+  return sc_call_could_block(op, direction_of(call, kind), SC_CALL_DST(call), SC_CALL_FLAGS(call), call->bytes);
 }
 
 static void dispatch(struct sc_counter *c, const struct sc_record_call *call, const struct sc_call_kind *kind) {
@@ -391,8 +392,7 @@ void sc_counter_call(struct sc_counter *c, const struct sc_record_call *call, co
     c->counts->api_calls += call->bytes;
   if (call->status != 0) {
     ++c->counts->failed;
-    if (call->status >= CAPTURE_ERROR_FIRST && call->status <= CAPTURE_ERROR_LAST && c->hooks != NULL &&
-        could_block(op, call, kind))
+    if (sc_call_was_refused(call->status) && c->hooks != NULL && could_block(op, call, kind))
       c->hooks->beside(c->context, SC_BESIDE_REFUSED, call);
   }
   else if (SC_CALL_FLAGS(call) & SC_CALL_CAPTURED)

@@ -23,6 +23,7 @@
 #include <cupti.h>
 
 #include "base/base.h"
+#include "trace/count.h"
 #include "tracer/arguments.h"
 #include "tracer/beyond.h"
 #include "tracer/capture.h"
@@ -348,28 +349,12 @@ static void describe_free(const struct sc_thread *thread, const struct sc_watch 
 }
 
 /* Whether a call is one whose place in the program is wanted: it blocked, or it was refused because a stream was being
- * captured. Rather one too many than one too few: what counts is for the analysis to say. */
+ * captured. What counts is for the analysis to say. */
 static bool wants_stack(const struct sc_watch *watch, const struct sc_arguments *arguments, int status) {
-  bool refused = status >= cudaErrorStreamCaptureUnsupported && status <= cudaErrorStreamCaptureWrongThread;
-  if (!sc_stacks_wanted || (status != 0 && !refused) || (status == 0 && (arguments->flags & SC_CALL_CAPTURED) != 0))
+  if (!sc_stacks_wanted || (status == 0 ? (arguments->flags & SC_CALL_CAPTURED) != 0 : !sc_call_was_refused(status)))
     return false;
-  bool known = (arguments->flags & SC_CALL_NO_ARGUMENTS) == 0;
-  switch ((enum sc_op)watch->op) {
-  case SC_OP_SYNC_STREAM:
-  case SC_OP_SYNC_EVENT:
-  case SC_OP_SYNC_DEVICE: return true;
-  case SC_OP_COPY: return arguments->direction != SC_DIRECTION_D2D && !(known && arguments->bytes == 0);
-  case SC_OP_COPY_ASYNC:
-    return arguments->dst == SC_MEMORY_PAGEABLE && arguments->direction != SC_DIRECTION_H2D &&
-           arguments->direction != SC_DIRECTION_D2D && arguments->bytes != 0;
-  case SC_OP_MEMSET:
-    return arguments->dst == SC_MEMORY_PAGEABLE || arguments->dst == SC_MEMORY_PINNED ||
-           arguments->dst == SC_MEMORY_MANAGED;
-  case SC_OP_FREE:
-  case SC_OP_FREE_HOST:
-  case SC_OP_UNREGISTER: return (arguments->flags & (SC_CALL_NULL_POINTER | SC_CALL_POOL_POINTER)) == 0;
-  default: return false;
-  }
+  return sc_call_could_block((enum sc_op)watch->op, arguments->direction, arguments->dst, arguments->flags,
+                             arguments->bytes);
 }
 
 static void put_call(struct sc_thread *thread, const struct sc_watch *watch, const struct sc_arguments *arguments,
