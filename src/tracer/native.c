@@ -16,6 +16,7 @@
 
 #define WALK_NS 2000000u /* what one walk may take; the first one may read tables from disk */
 #define NOTES_MAX 4096u
+#define PAGE 4096u
 
 enum { GO_ON = 0, END_OF_STACK = 5 }; /* _Unwind_Reason_Code */
 
@@ -161,19 +162,31 @@ static bool take_build_id(const unsigned char *notes, size_t size, struct sc_nat
   return false;
 }
 
+/* Bytes of the file's memory; mostly they are in its first page, which is read once. */
+static bool read_part(const struct sc_native_file *file, const unsigned char page[PAGE], uint64_t address, void *out,
+                      size_t n) {
+  uint64_t offset = address - file->start;
+  if (offset >= PAGE || n > PAGE - offset)
+    return sc_peek(address, out, n);
+  memcpy(out, page + offset, n);
+  return true;
+}
+
 void sc_native_build_id(struct sc_native_file *file) {
   Elf64_Ehdr header;
-  unsigned char notes[NOTES_MAX];
+  Elf64_Phdr segment;
+  unsigned char page[PAGE], notes[NOTES_MAX];
   file->build_id_length = 0;
-  if (!sc_peek(file->start, &header, sizeof(header)) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_phentsize != sizeof(Elf64_Phdr))
+  if (!sc_peek(file->start, page, sizeof(page)) || memcmp(page, ELFMAG, SELFMAG) != 0)
+    return;
+  memcpy(&header, page, sizeof(header));
+  if (header.e_phentsize != sizeof(segment))
     return;
   for (unsigned i = 0; i < header.e_phnum && i < 64; i++) {
-    Elf64_Phdr segment;
-    if (!sc_peek(file->start + header.e_phoff + i * sizeof(segment), &segment, sizeof(segment)))
+    if (!read_part(file, page, file->start + header.e_phoff + i * sizeof(segment), &segment, sizeof(segment)))
       return;
     size_t size = segment.p_memsz < sizeof(notes) ? segment.p_memsz : sizeof(notes);
-    if (segment.p_type == PT_NOTE && sc_peek(file->base + segment.p_vaddr, notes, size) &&
+    if (segment.p_type == PT_NOTE && read_part(file, page, file->base + segment.p_vaddr, notes, size) &&
         take_build_id(notes, size, file))
       return;
   }

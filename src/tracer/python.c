@@ -175,66 +175,8 @@ uint32_t sc_python_line_of(enum sc_python_lines format, const uint8_t *lines, si
   return line_from(format, &b, first_line, at);
 }
 
-/* ---- objects, read carefully ------------------------------------------------------------------------- */
-/* `length` characters of `kind` bytes each, as UTF-8; stops where `out` is full. */
-static void copy_wide(uint64_t data, size_t length, unsigned kind, char *out, size_t size) {
-  size_t used = 0;
-  for (size_t i = 0; i < length && used + 5 <= size; i++) {
-    uint32_t c = 0; /* little-endian */
-    if (!sc_peek(data + i * kind, &c, kind))
-      break;
-    used += sc_name_put_utf8(c, out + used);
-  }
-  out[used] = '\0';
-}
-
-static void read_text(uint64_t object, char *out, size_t size) {
-  uint64_t length;
-  uint32_t bits;
-  out[0] = '\0';
-  if (!sc_peek_plausible(object) || !sc_peek(object + o.text_length, &length, sizeof(length)) ||
-      !sc_peek(object + o.text_state, &bits, sizeof(bits)))
-    return;
-  unsigned kind = bits >> 2 & 7;
-  bool compact = (bits & 32) != 0, ascii = (bits & 64) != 0;
-  if (!compact || length > INT32_MAX || (kind != 1 && kind != 2 && kind != 4))
-    return;
-  if (!ascii) {
-    copy_wide(object + o.text_compact, length, kind, out, size);
-    return;
-  }
-  if (length >= size)
-    length = size - 1;
-  if (!sc_peek(object + o.text_ascii, out, length))
-    length = 0;
-  out[length] = '\0';
-}
-
-static uint64_t peek_pointer(uint64_t at) {
-  uint64_t value = 0;
-  return sc_peek(at, &value, sizeof(value)) ? value : 0;
-}
-
-void sc_python_describe(const struct sc_python_frame *frame, struct sc_python_line *out) {
-  struct bytes b = { .here = NULL };
-  int32_t first = 0;
-  uint64_t size, lines = peek_pointer(frame->code + o.table);
-  read_text(peek_pointer(frame->code + o.file), out->file, sizeof(out->file));
-  read_text(peek_pointer(frame->code + o.name), out->function, sizeof(out->function));
-  out->line = out->first_line = 0;
-  if (!sc_peek(frame->code + o.first_line, &first, sizeof(first)) || !sc_peek_plausible(lines))
-    return;
-  out->first_line = as_line(first);
-  size = peek_pointer(lines + o.bytes_size);
-  if (size > TABLE_MAX)
-    return;
-  b.address = lines + o.bytes_data;
-  b.size = size;
-  out->line = line_from((enum sc_python_lines)o.lines, &b, out->first_line, frame->at);
-}
-
-/* ---- the walk ---------------------------------------------------------------------------------------- */
-/* Guarded: before the check. Otherwise a plain load; n is a constant in every call. */
+/* ---- objects ----------------------------------------------------------------------------------------- */
+/* Guarded: before the check. Otherwise a plain load. */
 static inline __attribute__((always_inline)) bool load(bool guarded, uint64_t at, void *out, size_t n) {
   if (guarded)
     return sc_peek(at, out, n);
@@ -246,6 +188,72 @@ static inline __attribute__((always_inline)) bool load_pointer(bool guarded, uin
   return load(guarded, at, out, sizeof(*out));
 }
 
+/* `length` characters of `kind` bytes each, as UTF-8; stops where `out` is full. */
+static void copy_wide(bool guarded, uint64_t data, size_t length, unsigned kind, char *out, size_t size) {
+  size_t used = 0;
+  for (size_t i = 0; i < length && used + 5 <= size; i++) {
+    uint32_t c = 0; /* little-endian */
+    if (!load(guarded, data + i * kind, &c, kind))
+      break;
+    used += sc_name_put_utf8(c, out + used);
+  }
+  out[used] = '\0';
+}
+
+static void read_text(bool guarded, uint64_t object, char *out, size_t size) {
+  uint64_t length;
+  uint32_t bits;
+  out[0] = '\0';
+  if (!sc_peek_plausible(object) || !load_pointer(guarded, object + o.text_length, &length) ||
+      !load(guarded, object + o.text_state, &bits, sizeof(bits)))
+    return;
+  unsigned kind = bits >> 2 & 7;
+  bool compact = (bits & 32) != 0, ascii = (bits & 64) != 0;
+  if (!compact || length > INT32_MAX || (kind != 1 && kind != 2 && kind != 4))
+    return;
+  if (!ascii) {
+    copy_wide(guarded, object + o.text_compact, length, kind, out, size);
+    return;
+  }
+  if (length >= size)
+    length = size - 1;
+  if (!load(guarded, object + o.text_ascii, out, length))
+    length = 0;
+  out[length] = '\0';
+}
+
+static uint32_t read_line(bool guarded, const struct sc_python_frame *frame, uint64_t lines, uint32_t first_line) {
+  struct bytes b = { .here = NULL };
+  uint64_t size;
+  if (!sc_peek_plausible(lines) || !load_pointer(guarded, lines + o.bytes_size, &size) || size > TABLE_MAX)
+    return 0;
+  b.address = lines + o.bytes_data;
+  b.here = guarded ? NULL : (const uint8_t *)(uintptr_t)b.address;
+  b.size = size;
+  return line_from((enum sc_python_lines)o.lines, &b, first_line, frame->at);
+}
+
+static void describe(bool guarded, const struct sc_python_frame *frame, struct sc_python_line *out) {
+  uint64_t file = 0, name = 0, lines = 0;
+  int32_t first = 0;
+  out->file[0] = out->function[0] = '\0';
+  out->line = out->first_line = 0;
+  if (!load_pointer(guarded, frame->code + o.file, &file) || !load_pointer(guarded, frame->code + o.name, &name) ||
+      !load_pointer(guarded, frame->code + o.table, &lines) ||
+      !load(guarded, frame->code + o.first_line, &first, sizeof(first)))
+    return;
+  read_text(guarded, file, out->file, sizeof(out->file));
+  read_text(guarded, name, out->function, sizeof(out->function));
+  out->first_line = as_line(first);
+  out->line = read_line(guarded, frame, lines, out->first_line);
+}
+
+/* Unguarded as the walk that took the frame: sc_peek is a system call, and a new stack has hundreds of words. */
+void sc_python_describe(const struct sc_python_frame *frame, struct sc_python_line *out) {
+  describe(api.finalizing(), frame, out);
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------- */
 /* A code object's address is used again once it is freed, so what it says of itself belongs to its identity: where it is
  * from, and how its table of lines begins. */
 static inline __attribute__((always_inline)) bool identify(bool guarded, struct sc_python_frame *frame) {
@@ -351,7 +359,7 @@ static bool frame_agrees(void *theirs, const struct sc_python_frame *ours) {
   void *code = api.frame_code(theirs); /* a new reference */
   bool same = code == (void *)(uintptr_t)ours->code;
   if (same) {
-    sc_python_describe(ours, &line);
+    describe(true, ours, &line);
     int their_line = api.frame_line(theirs); /* -1: it has none */
     same = (their_line > 0 ? their_line : 0) == (int)line.line && text_is(code, "co_filename", line.file) &&
            text_is(code, o.minor >= 11 ? "co_qualname" : "co_name", line.function);
