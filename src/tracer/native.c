@@ -131,6 +131,54 @@ uint64_t sc_native_stamp(uint64_t address, uint64_t *start) {
   return ((uintptr_t)found.map ^ (uint64_t)length << 48 ^ tail) | 1;
 }
 
+/* What a file says of itself to the loader. */
+struct dynamic {
+  const Elf64_Dyn *first;
+  const char *texts;
+  uint64_t size; /* of texts, which end with a 0 */
+};
+
+static bool find_dynamic(const struct found_object *found, struct dynamic *out) {
+  uint64_t start = (uintptr_t)found->start, end = (uintptr_t)found->end, texts = 0;
+  *out = (struct dynamic){ .first = found->map->l_ld };
+  if (out->first == NULL)
+    return false;
+  for (const Elf64_Dyn *at = out->first; at->d_tag != DT_NULL; at++)
+    if (at->d_tag == DT_STRTAB)
+      texts = at->d_un.d_ptr;
+    else if (at->d_tag == DT_STRSZ)
+      out->size = at->d_un.d_val;
+  if (texts < start) /* the loader has not made it an address */
+    texts += found->map->l_addr;
+  if (texts < start || texts >= end || out->size == 0 || out->size > end - texts)
+    return false;
+  out->texts = (const char *)(uintptr_t)texts;
+  return out->texts[out->size - 1] == '\0';
+}
+
+/* The name by which files ask for this one. */
+static const char *name_of(const struct found_object *found, const struct dynamic *dynamic) {
+  for (const Elf64_Dyn *at = dynamic->first; at->d_tag != DT_NULL; at++)
+    if (at->d_tag == DT_SONAME && at->d_un.d_val < dynamic->size)
+      return dynamic->texts + at->d_un.d_val;
+  const char *slash = strrchr(found->map->l_name, '/');
+  return slash != NULL ? slash + 1 : found->map->l_name;
+}
+
+bool sc_native_keeps(uint64_t address, uint64_t other) {
+  struct found_object mine, theirs;
+  struct dynamic my_dynamic, their_dynamic;
+  if (find_object((void *)(uintptr_t)address, &mine) != 0 || find_object((void *)(uintptr_t)other, &theirs) != 0 ||
+      mine.map == theirs.map || !find_dynamic(&mine, &my_dynamic) || !find_dynamic(&theirs, &their_dynamic))
+    return false;
+  const char *name = name_of(&theirs, &their_dynamic);
+  for (const Elf64_Dyn *at = my_dynamic.first; at->d_tag != DT_NULL; at++)
+    if (at->d_tag == DT_NEEDED && at->d_un.d_val < my_dynamic.size &&
+        strcmp(my_dynamic.texts + at->d_un.d_val, name) == 0)
+      return true;
+  return false;
+}
+
 bool sc_native_file(uint64_t address, struct sc_native_file *out) {
   struct found_object found;
   if (find_object((void *)(uintptr_t)address, &found) != 0)

@@ -38,6 +38,9 @@ bool sc_native_file(uint64_t address, struct sc_native_file *out);
 /* A number that changes when another file is loaded where this address lies; 0: none is. A few tens of nanoseconds.
  * *start: where that file's memory begins. */
 uint64_t sc_native_stamp(uint64_t address, uint64_t *start);
+/* Whether the file at one address was linked against the one at another, so that it keeps it loaded. Both are on the
+ * stack of a running call. */
+bool sc_native_keeps(uint64_t address, uint64_t other);
 /* Fills in the build id of a file that sc_native_file found; build_id_length 0: it has none, or none that fits. */
 void sc_native_build_id(struct sc_native_file *file);
 

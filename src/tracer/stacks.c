@@ -36,13 +36,15 @@ static _Atomic int told; /* what the trace was told of Python: enum sc_python_st
 static _Atomic uint64_t *stack_keys, *frame_keys, *file_keys; /* 0: free */
 
 #define FILES_OF_STACK 8u /* files of one stack that are watched for being replaced */
-struct remembered {
+struct watched_file {
+  uint64_t address, start, stamp;
+};
+struct remembered { /* in the order in which it is read */
   uint64_t key;
   uint32_t id, count, files;
-  struct {
-    uint64_t address, start, stamp;
-  } file[FILES_OF_STACK];
-  uint64_t slots[SC_STACK_NATIVE_MAX], addresses[SC_STACK_NATIVE_MAX];
+  uint32_t slots[SC_STACK_NATIVE_MAX]; /* from the stack pointer */
+  uint64_t addresses[SC_STACK_NATIVE_MAX];
+  struct watched_file file[FILES_OF_STACK];
 };
 
 struct sc_stack_cache { /* of one thread */
@@ -105,10 +107,17 @@ static void define_stack(struct sc_thread *thread, uint32_t id, uint32_t flags, 
   struct sc_stack_address addresses[SC_STACK_NATIVE_MAX];
   for (size_t i = 0; i < python_count; i++)
     ids[i] = frame_id(thread, &python[i]);
+  struct sc_native_file file = { .path = NULL }, before;
   for (size_t i = 0; i < native_count; i++) {
-    struct sc_native_file file;
     addresses[i] = (struct sc_stack_address){ .offset = native[i].address };
-    if (sc_native_file(native[i].address, &file) && (addresses[i].module = file_id(thread, &file)) != 0)
+    before = file;
+    if (!sc_native_file(native[i].address, &file))
+      file.path = NULL;
+    else if (before.path != NULL && file.start == before.start)
+      addresses[i].module = addresses[i - 1].module;
+    else
+      addresses[i].module = file_id(thread, &file);
+    if (addresses[i].module != 0)
       addresses[i].offset -= file.base;
   }
   sc_writer_stack(thread->out, id, flags, ids, python_count, addresses, native_count);
@@ -150,15 +159,31 @@ void sc_stacks_thread_ended(struct sc_thread *thread) {
 
 /* Every return address is where it was, and so is every file they lie in: a plug-in that was loaded in the place of
  * another one could have its code at the same addresses. */
-static bool still_there(const struct remembered *entry) {
+static bool still_there(const struct remembered *entry, uint64_t pointer) {
   uint64_t start;
   for (uint32_t i = 0; i < entry->count; i++)
-    if (sc_native_slot(entry->slots[i]) != entry->addresses[i])
+    if (sc_native_slot(pointer + entry->slots[i]) != entry->addresses[i])
       return false;
   for (uint32_t i = 0; i < entry->files; i++)
     if (sc_native_stamp(entry->file[i].address, &start) != entry->file[i].stamp || start != entry->file[i].start)
       return false;
   return true;
+}
+
+/* Looking a file up is the dearest part of knowing a stack again. A file stays loaded for as long as one that was linked
+ * against it, so of PyTorch's only its Python module has to be looked at. A file is left out for one that is still in, so
+ * whatever hangs together keeps one that is looked at. */
+static uint32_t leave_out_kept(struct watched_file *files, uint32_t count) {
+  for (uint32_t i = 0; i < count;) {
+    uint32_t by = 0;
+    while (by < count && !(by != i && sc_native_keeps(files[by].address, files[i].address)))
+      by++;
+    if (by == count)
+      i++;
+    else
+      files[i] = files[--count];
+  }
+  return count;
 }
 
 /* The files of a stack that was just walked; what they are goes into the stack's hash. */
@@ -178,16 +203,17 @@ static uint64_t note_files(struct remembered *entry, const struct sc_native_fram
     entry->files++;
     hash = sc_hash_mix(sc_hash_mix(hash, start), stamp);
   }
+  entry->files = leave_out_kept(entry->file, entry->files);
   return hash;
 }
 
 /* Slots lie above the stack pointer of the same thread's same key: memory of a stack that is in use. */
-static void remember(struct remembered *entry, uint64_t key, uint32_t id, const struct sc_native_frame *frames,
-                     size_t count) {
+static void remember(struct remembered *entry, uint64_t key, uint64_t pointer, uint32_t id,
+                     const struct sc_native_frame *frames, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    if (frames[i].slot == 0)
-      return;
-    entry->slots[i] = frames[i].slot;
+    if (frames[i].slot < pointer || frames[i].slot - pointer > UINT32_MAX)
+      return; /* not known, or on another stack */
+    entry->slots[i] = (uint32_t)(frames[i].slot - pointer);
     entry->addresses[i] = frames[i].address;
   }
   entry->count = (uint32_t)count;
@@ -238,7 +264,7 @@ static uint32_t take_with_native(struct sc_thread *thread, const struct sc_watch
     return intern(thread, t);
   }
   struct remembered *entry = &cache->entries[key >> 16 & (REMEMBERED - 1)];
-  if (entry->key == key && still_there(entry))
+  if (entry->key == key && still_there(entry, pointer))
     return entry->id;
   if (!may_walk(cache, now)) {
     t->flags |= SC_STACK_NATIVE_MISSING;
@@ -249,7 +275,7 @@ static uint32_t take_with_native(struct sc_thread *thread, const struct sc_watch
   t->hash = sc_hash_mix(t->hash, note_files(entry, t->native, t->native_count));
   uint32_t id = intern(thread, t);
   if ((t->flags & SC_STACK_NATIVE_CUT) == 0 || t->native_count == SC_STACK_NATIVE_MAX)
-    remember(entry, key, id, t->native, t->native_count);
+    remember(entry, key, pointer, id, t->native, t->native_count);
   return id;
 }
 
