@@ -205,7 +205,8 @@ struct sc_process {
   struct sc_site *sites;              size_t site_count, site_cap; /* costliest first */
   struct sc_module_findings *modules; size_t module_count, module_cap;
   uint64_t stacks, stack_walks, stacks_missing; /* stacks taken by the tracer; those that had to be walked; those that */
-  uint64_t stack_ns;                            /* could not be had in full. The time it took, in no wait */
+  uint64_t stack_ns;                            /* could not be had in full. The time it took, in no wait; of it, that */
+  uint64_t stack_walk_ns, stack_longest_ns;     /* of those walked; and the longest of one that was not */
   bool has_steps;
   enum sc_step_source step_source;
   uint64_t steps, warmup; /* all that began; of them left out of minimum, median and maximum as warm-up */

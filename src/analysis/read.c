@@ -54,6 +54,8 @@ static bool describe(const struct sc_reader *reader, struct sc_process *process)
   process->host = sc_strndup(header->host, sizeof header->host);
   process->stacks = live->stacks;
   process->stack_ns = live->stack_ns;
+  process->stack_walk_ns = live->stack_walk_ns;
+  process->stack_longest_ns = live->stack_longest_ns;
   process->stack_walks = live->stack_walks;
   process->stacks_missing = live->stacks_missing;
   process->queue_waits = live->queue_waits;

@@ -154,6 +154,8 @@ static json_t *stacks_value(const struct sc_process *p, bool simulated, bool *ok
   sc_json_put(object, "walked", sc_json_count(p->stack_walks), ok);
   sc_json_put(object, "missing", sc_json_count(p->stacks_missing), ok);
   sc_json_put(object, "total_us", sc_json_us(simulated ? NAN : (double)p->stack_ns / 1000.0), ok);
+  sc_json_put(object, "walked_us", sc_json_us(simulated ? NAN : (double)p->stack_walk_ns / 1000.0), ok);
+  sc_json_put(object, "longest_us", sc_json_us(simulated ? NAN : (double)p->stack_longest_ns / 1000.0), ok);
   return object;
 }
 

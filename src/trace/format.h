@@ -62,7 +62,9 @@ struct sc_trace_live { /* 256 bytes after the header: counters that change while
   uint64_t queue_waits;    /* launches that waited for room in the device's queue, by how long they took; */
   uint64_t queue_wait_ns;  /* the time inside them */
   uint64_t chunks;         /* that are in the file, each counted once it is whole or taken into use; 0: not counted */
-  uint64_t reserved[16];
+  uint64_t stack_walk_ns;    /* of stack_ns: of the stacks that were walked, */
+  uint64_t stack_longest_ns; /* and the longest of the others */
+  uint64_t reserved[14];
 };
 
 /* Behind the live counters, in the same slot: what the calls amount to that had no room for a record. They are counted

@@ -232,6 +232,7 @@ struct taken {
   size_t python_count, native_count;
   uint64_t hash;
   uint32_t flags;
+  bool walked;
 };
 
 static uint32_t intern(struct sc_thread *thread, const struct taken *t) {
@@ -252,7 +253,7 @@ static void walk_native(struct sc_stack_cache *cache, struct taken *t, uint64_t 
   for (size_t i = 0; i < t->native_count; i++)
     t->hash = sc_hash_mix(t->hash, t->native[i].address);
   cache->walked_ns += sc_clock_mono_ns() - now;
-  __atomic_fetch_add(&live->stack_walks, 1, __ATOMIC_RELAXED);
+  t->walked = true;
 }
 
 static uint32_t take_with_native(struct sc_thread *thread, const struct sc_watch *watch, struct taken *t, uint64_t now) {
@@ -279,6 +280,17 @@ static uint32_t take_with_native(struct sc_thread *thread, const struct sc_watch
   return id;
 }
 
+static void count_time(const struct taken *t, uint64_t spent) {
+  if (t->walked) {
+    __atomic_fetch_add(&live->stack_walks, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&live->stack_walk_ns, spent, __ATOMIC_RELAXED);
+  } else if (spent > __atomic_load_n(&live->stack_longest_ns, __ATOMIC_RELAXED)) {
+    __atomic_store_n(&live->stack_longest_ns, spent, __ATOMIC_RELAXED); /* of two threads at once, one may be lost */
+  }
+  __atomic_fetch_add(&live->stacks, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&live->stack_ns, spent, __ATOMIC_RELAXED);
+}
+
 uint32_t sc_stack_take(struct sc_thread *thread, const struct sc_watch *watch) {
   struct taken taken;
   if (thread->out == NULL)
@@ -288,6 +300,7 @@ uint32_t sc_stack_take(struct sc_thread *thread, const struct sc_watch *watch) {
   taken.python_count = taken.native_count = 0;
   taken.hash = 0;
   taken.flags = 0;
+  taken.walked = false;
   if (with_python) {
     taken.python_count = sc_python_take(taken.python, &taken.hash, &taken.flags);
     tell_of_python(thread);
@@ -295,8 +308,7 @@ uint32_t sc_stack_take(struct sc_thread *thread, const struct sc_watch *watch) {
   uint32_t id = with_native ? take_with_native(thread, watch, &taken, now) : intern(thread, &taken);
   if ((taken.flags & (SC_STACK_PYTHON_MISSING | SC_STACK_NATIVE_MISSING)) != 0)
     __atomic_fetch_add(&live->stacks_missing, 1, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&live->stacks, 1, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&live->stack_ns, sc_clock_mono_ns() - now, __ATOMIC_RELAXED);
+  count_time(&taken, sc_clock_mono_ns() - now);
   errno = saved;
   return id;
 }

@@ -7,6 +7,8 @@ import json
 import pathlib
 import sys
 
+import stack_cost
+
 # The lines of probes/torch/moe_layers.py that wait, by what stands on them, and how often a layer's forward does there.
 LINES = {
     "masked": {"if mask.any():": "experts", "mask.any(dim=-1).nonzero()": "hit", "weights[mask]": "hit"},
@@ -46,6 +48,10 @@ def main():
         say(count == wanted, f"line-{line}", f"{count} syncs at moe_layers.py:{line} ({text}), {wanted} expected; "
             f"{sorted({s['pattern'] for s in sites})}")
     say(left == 0, "elsewhere", f"{left} syncs on other lines")
+    if known["variant"] == "masked":
+        say(stack_cost.mean_us(process) <= stack_cost.LIMIT_US, "stacks", stack_cost.told(process))
+    else:  # so few syncs that the mean is of the first ones
+        print(f"NOTE {name}-stacks: {stack_cost.told(process)}")
     say(not (report["losses"]["records"] or report["losses"]["chunks"]), "losses", json.dumps(report["losses"]))
     sys.exit(1 if failed else 0)
 

@@ -228,6 +228,8 @@ static const struct key process_keys[] = {
     {"processes.[].stacks.walked", "I"},
     {"processes.[].stacks.missing", "I"},
     {"processes.[].stacks.total_us", "R0"},
+    {"processes.[].stacks.walked_us", "R0"},
+    {"processes.[].stacks.longest_us", "R0"},
     {"processes.[].losses.records", "I"},
     {"processes.[].losses.chunks", "I"},
     {"processes.[].losses.totals_complete", "B"},

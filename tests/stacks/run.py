@@ -75,10 +75,14 @@ def check_python(python, folder):
     check(f"{version}: syncs by line", counts, expected)
     check(f"{version}: syncs without Python", without, 1)  # the one after the interpreter's end
     with open(path, "rb") as file:
-        taken, spent = struct.unpack_from("<QQ", file.read(512), 256 + 56)
+        live = struct.unpack_from("<32Q", file.read(512), 256)  # struct sc_trace_live
+    taken, spent, walks, of_walks, longest = live[7], live[8], live[9], live[16], live[17]
     check(f"{version}: stacks taken", taken, process["syncs"]["total"])
     # The worker's 10 would have taken 100 ms each, by the interval that it sets.
     check(f"{version}: no stack waits for the GIL ({spent / 1e6:.1f} ms in all)", spent < 500e6, True)
+    check(f"{version}: stacks walked", 0 < walks < taken, True)
+    check(f"{version}: time of the walked ({of_walks}), the longest of the others ({longest}), of all ({spent})",
+          0 < of_walks and 0 < longest <= spent - of_walks, True)
 
 
 def all_pythons():

@@ -47,6 +47,8 @@ static const struct field fields[] = {
   FIELD("# LIVE COUNTERS", sc_trace_live, queue_waits),
   FIELD("# LIVE COUNTERS", sc_trace_live, queue_wait_ns),
   FIELD("# LIVE COUNTERS", sc_trace_live, chunks),
+  FIELD("# LIVE COUNTERS", sc_trace_live, stack_walk_ns),
+  FIELD("# LIVE COUNTERS", sc_trace_live, stack_longest_ns),
   FIELD("# LIVE COUNTERS", sc_trace_live, reserved),
   FIELD("# COUNTS WITHOUT RECORDS", sc_trace_beyond, all),
   FIELD("# COUNTS WITHOUT RECORDS", sc_trace_beyond, within),
