@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "trace/calls.h"
+#include "trace/count.h"
 #include "trace/format.h"
 
 #ifndef HAVE_CUPTI
@@ -165,6 +166,45 @@ static void the_watch_pattern_ignores_case(void **state) {
   assert_false(sc_call_needs_class(""));
 }
 
+static void calls_that_could_block(void **state) {
+  static const struct {
+    enum sc_op op;
+    unsigned direction;
+    uint32_t dst, flags;
+    uint64_t bytes;
+    bool could;
+  } rows[] = {
+    { SC_OP_SYNC_STREAM, 0, 0, 0, 0, true },
+    { SC_OP_COPY, SC_DIRECTION_D2H, SC_MEMORY_PINNED, 0, 4, true },
+    { SC_OP_COPY, SC_DIRECTION_H2D, SC_MEMORY_DEVICE, 0, 4, true },
+    { SC_OP_COPY, SC_DIRECTION_D2D, SC_MEMORY_DEVICE, 0, 4, false },
+    { SC_OP_COPY, SC_DIRECTION_D2H, SC_MEMORY_PINNED, 0, 0, false },
+    { SC_OP_COPY, SC_DIRECTION_NONE, SC_MEMORY_UNKNOWN, SC_CALL_NO_ARGUMENTS, 0, true },
+    { SC_OP_COPY_ASYNC, SC_DIRECTION_D2H, SC_MEMORY_PAGEABLE, 0, 4, true },
+    { SC_OP_COPY_ASYNC, SC_DIRECTION_NONE, SC_MEMORY_PAGEABLE, 0, 4, true },
+    { SC_OP_COPY_ASYNC, SC_DIRECTION_D2H, SC_MEMORY_PAGEABLE, 0, 0, false },
+    { SC_OP_COPY_ASYNC, SC_DIRECTION_D2H, SC_MEMORY_PINNED, 0, 4, false },
+    { SC_OP_COPY_ASYNC, SC_DIRECTION_H2D, SC_MEMORY_DEVICE, 0, 4, false },
+    { SC_OP_MEMSET, 0, SC_MEMORY_MANAGED, 0, 4, true },
+    { SC_OP_MEMSET, 0, SC_MEMORY_DEVICE, 0, 4, false },
+    { SC_OP_FREE, 0, SC_MEMORY_DEVICE, 0, 0, true },
+    { SC_OP_FREE, 0, SC_MEMORY_UNKNOWN, SC_CALL_NULL_POINTER, 0, false },
+    { SC_OP_FREE, 0, SC_MEMORY_DEVICE, SC_CALL_POOL_POINTER, 0, false },
+    { SC_OP_MEMSET_ASYNC, 0, SC_MEMORY_PINNED, 0, 4, false },
+    { SC_OP_LAUNCH, 0, 0, 0, 0, false },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    if (sc_call_could_block(rows[i].op, rows[i].direction, rows[i].dst, rows[i].flags, rows[i].bytes) != rows[i].could)
+      fail_msg("row %zu", i);
+  assert_false(sc_call_was_refused(0));
+  assert_false(sc_call_was_refused(899));
+  assert_true(sc_call_was_refused(900));
+  assert_true(sc_call_was_refused(908));
+  assert_false(sc_call_was_refused(909));
+}
+
 #if HAVE_CUPTI
 /* Calls check for every name of a domain; returns how many there were. */
 static unsigned for_each_name(CUpti_CallbackDomain domain, uint32_t size, void (*check)(const char *name)) {
@@ -216,6 +256,7 @@ int main(void) {
     cmocka_unit_test(directions_come_from_names_that_fix_them),
     cmocka_unit_test(every_op_has_a_name_of_its_own),
     cmocka_unit_test(the_watch_pattern_ignores_case),
+    cmocka_unit_test(calls_that_could_block),
 #if HAVE_CUPTI
     cmocka_unit_test(every_watched_name_of_cupti_is_classified),
     cmocka_unit_test(names_mean_the_same_with_and_without_suffixes),
