@@ -254,11 +254,13 @@ const struct sc_field *sc_findings_field(const struct sc_findings *f, const char
 const struct sc_ruler_row *sc_findings_ruler(const struct sc_findings *f, const char *method);
 
 /* ---- what several say together; names are borrowed from the findings ---------------------------------- */
-struct sc_allowed { /* the syncs of all ranges synccount.allow:<reason> of a process; they stay in every count */
+struct sc_allowed { /* the syncs of all ranges synccount.allow:<reason>; they stay in every count */
   const char *reason;
   uint64_t occurrences, syncs;
 };
-bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **out, size_t *count); /* free *out */
+/* In the order in which reasons occur. Free *out. False: out of memory. */
+bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **out, size_t *count);
+bool sc_findings_allowed(const struct sc_findings *findings, struct sc_allowed **out, size_t *count); /* of all processes */
 
 /* The thread that waited longest, NULL if none had a sync. waiting (may be NULL): how many had one. Waits of several
  * threads overlap: only one thread's is a share of wall time. */

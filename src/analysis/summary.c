@@ -8,41 +8,95 @@
 
 #define ALLOW "synccount.allow:"
 
+/* ---- what has the same name -------------------------------------------------------------------- */
+
+struct named {
+  const char *name;
+  size_t first; /* index of the first entry of this name */
+};
+
+/* Entries by name, however many there are. */
+struct names {
+  struct named *slots;
+  size_t size; /* a power of two, more than there are names */
+};
+
+static bool names_init(struct names *names, size_t count)
+{
+  names->size = 16;
+  while (names->size / 2 < count)
+    names->size *= 2;
+  names->slots = sc_calloc_array(names->size, sizeof *names->slots);
+  return names->slots != NULL;
+}
+
+/* The index that was given with this name first. */
+static size_t names_first(struct names *names, const char *name, size_t index)
+{
+  size_t at = (size_t)sc_hash_mix(0, sc_hash_text(SC_HASH_SEED, name)) & (names->size - 1);
+  while (names->slots[at].name && strcmp(names->slots[at].name, name) != 0)
+    at = (at + 1) & (names->size - 1);
+  if (!names->slots[at].name)
+    names->slots[at] = (struct named){name, index};
+  return names->slots[at].first;
+}
+
 /* ---- allowed syncs ----------------------------------------------------------------------------- */
 
-static struct sc_allowed *allowed_of(struct sc_allowed **list, size_t *count, size_t *cap, const char *reason)
+static bool is_allowed(const struct sc_range_findings *range) { return range->level && strcmp(range->level, "allow") == 0; }
+
+static size_t allowed_ranges(const struct sc_process *process)
 {
-  for (size_t i = 0; i < *count; ++i) {
-    if (strcmp((*list)[i].reason, reason) == 0)
-      return &(*list)[i];
+  size_t count = 0;
+  for (size_t i = 0; i < process->range_count; ++i)
+    count += is_allowed(&process->ranges[i]);
+  return count;
+}
+
+static void add_allowed(const struct sc_process *process, struct names *reasons, struct sc_allowed *list, size_t *used)
+{
+  for (size_t i = 0; i < process->range_count; ++i) {
+    const struct sc_range_findings *range = &process->ranges[i];
+    if (!is_allowed(range))
+      continue;
+    /* A report that was read back may call any range allowed. */
+    const bool ours = strncmp(range->name, ALLOW, strlen(ALLOW)) == 0;
+    const char *reason = ours ? range->name + strlen(ALLOW) : range->name;
+    const size_t at = names_first(reasons, reason, *used);
+    *used += at == *used;
+    list[at].reason = reason;
+    list[at].occurrences += range->occurrences;
+    list[at].syncs += range->total.syncs;
   }
-  struct sc_allowed *fresh = sc_array_push(list, count, cap, sizeof *fresh);
-  if (fresh)
-    fresh->reason = reason;
-  return fresh;
+}
+
+static bool sum_allowed(const struct sc_process *processes, size_t process_count, struct sc_allowed **out, size_t *count)
+{
+  size_t used = 0, ranges = 0;
+  for (size_t i = 0; i < process_count; ++i)
+    ranges += allowed_ranges(&processes[i]);
+  struct names reasons = {0};
+  struct sc_allowed *list = sc_calloc_array(ranges + 1, sizeof *list);
+  if (!list || !names_init(&reasons, ranges)) {
+    free(list);
+    return false;
+  }
+  for (size_t i = 0; i < process_count; ++i)
+    add_allowed(&processes[i], &reasons, list, &used);
+  free(reasons.slots);
+  *out = list;
+  *count = used;
+  return true;
 }
 
 bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **out, size_t *count)
 {
-  struct sc_allowed *list = NULL;
-  size_t used = 0, cap = 0;
-  for (size_t i = 0; i < process->range_count; ++i) {
-    const struct sc_range_findings *range = &process->ranges[i];
-    if (!range->level || strcmp(range->level, "allow") != 0)
-      continue;
-    /* A report that was read back may call any range allowed. */
-    const bool ours = strncmp(range->name, ALLOW, strlen(ALLOW)) == 0;
-    struct sc_allowed *one = allowed_of(&list, &used, &cap, ours ? range->name + strlen(ALLOW) : range->name);
-    if (!one) {
-      free(list);
-      return false;
-    }
-    one->occurrences += range->occurrences;
-    one->syncs += range->total.syncs;
-  }
-  *out = list;
-  *count = used;
-  return true;
+  return sum_allowed(process, 1, out, count);
+}
+
+bool sc_findings_allowed(const struct sc_findings *findings, struct sc_allowed **out, size_t *count)
+{
+  return sum_allowed(findings->processes, findings->process_count, out, count);
 }
 
 /* ---- threads and ranks -------------------------------------------------------------------------- */
@@ -74,16 +128,14 @@ static int by_rank(const void *left, const void *right)
   return number != other ? other - number : strcmp(a->rank, b->rank);
 }
 
-static struct sc_rank *rank_of(struct sc_ranks *ranks, size_t *cap, const char *name)
+static struct sc_rank *rank_of(struct sc_ranks *ranks, struct names *names, const char *name)
 {
-  for (size_t i = 0; i < ranks->count; ++i) {
-    if (strcmp(ranks->list[i].rank, name) == 0)
-      return &ranks->list[i];
+  struct sc_rank *rank = &ranks->list[names_first(names, name, ranks->count)];
+  if (!rank->rank) {
+    *rank = (struct sc_rank){.rank = name, .wait_us = NAN, .wall_us = NAN, .step_median = NAN};
+    ++ranks->count;
   }
-  struct sc_rank *fresh = sc_array_push(&ranks->list, &ranks->count, cap, sizeof *fresh);
-  if (fresh)
-    *fresh = (struct sc_rank){.rank = name, .wait_us = NAN, .wall_us = NAN, .step_median = NAN};
-  return fresh;
+  return rank;
 }
 
 static void add_to_rank(struct sc_rank *rank, const struct sc_process *process)
@@ -99,33 +151,35 @@ static void add_to_rank(struct sc_rank *rank, const struct sc_process *process)
     rank->step_median = process->step_median;
 }
 
-/* The count that more than half of the ranks have. */
+/* The count that more than half of the ranks have: only the one that is left when each is struck out with another one
+ * can be it. */
 static void find_usual(struct sc_ranks *ranks)
 {
-  for (size_t i = 0; i < ranks->count && !ranks->has_usual; ++i) {
-    size_t same = 0;
-    for (size_t k = 0; k < ranks->count; ++k)
-      same += ranks->list[k].syncs == ranks->list[i].syncs;
-    ranks->has_usual = same * 2 > ranks->count;
-    ranks->usual = ranks->list[i].syncs;
+  size_t left = 0, same = 0;
+  for (size_t i = 0; i < ranks->count; ++i) {
+    if (left == 0)
+      ranks->usual = ranks->list[i].syncs;
+    left = ranks->list[i].syncs == ranks->usual ? left + 1 : left - 1;
   }
+  for (size_t i = 0; i < ranks->count; ++i)
+    same += ranks->list[i].syncs == ranks->usual;
+  ranks->has_usual = same * 2 > ranks->count;
 }
 
 bool sc_findings_ranks(const struct sc_findings *findings, struct sc_ranks *out)
 {
-  size_t cap = 0;
-  *out = (struct sc_ranks){0};
+  struct names names = {0};
+  *out = (struct sc_ranks){.list = sc_calloc_array(findings->process_count + 1, sizeof *out->list)};
+  if (!out->list || !names_init(&names, findings->process_count)) {
+    sc_ranks_free(out);
+    return false;
+  }
   for (size_t i = 0; i < findings->process_count; ++i) {
     const struct sc_process *process = &findings->processes[i];
-    if (!process->rank || process->unmeasured)
-      continue;
-    struct sc_rank *rank = rank_of(out, &cap, process->rank);
-    if (!rank) {
-      sc_ranks_free(out);
-      return false;
-    }
-    add_to_rank(rank, process);
+    if (process->rank && !process->unmeasured)
+      add_to_rank(rank_of(out, &names, process->rank), process);
   }
+  free(names.slots);
   if (out->count)
     qsort(out->list, out->count, sizeof *out->list, by_rank);
   for (size_t i = 0; i < out->count; ++i) {
@@ -153,17 +207,19 @@ void sc_ranks_free(struct sc_ranks *ranks)
 bool sc_findings_simulated(const struct sc_findings *f)
 {
   bool simulated = f->simulated;
-  for (size_t i = 0; i < f->process_count; ++i)
-    simulated |= f->processes[i].simulated;
+  for (size_t i = 0; i < f->process_count && !simulated; ++i)
+    simulated = f->processes[i].simulated;
   return simulated;
 }
 
 bool sc_process_is_simulated(const struct sc_findings *f, const struct sc_process *p)
 {
   bool says_which = false;
-  for (size_t i = 0; i < f->process_count && !p->simulated; ++i)
-    says_which |= f->processes[i].simulated;
-  return p->simulated || (f->simulated && !says_which);
+  if (p->simulated || !f->simulated)
+    return p->simulated;
+  for (size_t i = 0; i < f->process_count && !says_which; ++i)
+    says_which = f->processes[i].simulated;
+  return !says_which;
 }
 
 bool sc_process_is_whole(const struct sc_process *p)

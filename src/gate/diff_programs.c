@@ -134,12 +134,12 @@ static void put_numberless(struct sc_buf *buf, const char *name)
 #define DEPTH_MAX 128
 
 /* The path, with steps under one name. */
-static char *path_of(const struct sc_process *p, size_t index)
+static char *path_of(const struct sc_process *p, const size_t *parents, size_t index)
 {
   const struct sc_range_findings *chain[DEPTH_MAX];
   size_t count = 0;
   struct sc_buf buf = {0};
-  for (size_t r = index; r != SC_NOWHERE && count < DEPTH_MAX; r = range_parent(p, r))
+  for (size_t r = index; r != SC_NOWHERE && count < DEPTH_MAX; r = parents[r])
     chain[count++] = &p->ranges[r];
   while (count) {
     const struct sc_range_findings *range = chain[--count];
@@ -159,17 +159,19 @@ static char *path_of(const struct sc_process *p, size_t index)
 
 static void add_ranges(struct sc_diff *diff, struct table *table, const struct sc_findings *f, int side)
 {
-  for (size_t i = 0; i < f->process_count; ++i) {
+  for (size_t i = 0; i < f->process_count && !diff->failed; ++i) {
     const struct sc_process *p = &f->processes[i];
+    size_t *parents = range_parents(p);
+    diff->failed |= !parents;
     for (size_t r = 0; r < p->range_count && !diff->failed; ++r) {
       const struct sc_range_findings *range = &p->ranges[r];
-      char *path = path_of(p, r);
+      char *path = path_of(p, parents, r);
       char *key = path ? sc_asprintf("%d %s %s", range->spanning, range->domain ? range->domain : "", path) : NULL;
       struct entry *entry = path ? entry_of(table, key, path) : NULL;
       free(path);
       if (!entry) {
         diff->failed = true;
-        return;
+        break;
       }
       entry->there[side] = true;
       entry->count[side] += range->total.syncs;
@@ -178,6 +180,7 @@ static void add_ranges(struct sc_diff *diff, struct table *table, const struct s
       if (!isnan(range->median) && range->max > entry->most[side])
         entry->most[side] = range->max;
     }
+    free(parents);
   }
 }
 

@@ -10,7 +10,8 @@
 bool range_matches(const struct sc_range_findings *range, const char *pattern);
 bool thread_matches(const struct sc_thread_findings *thread, const char *pattern);
 bool process_matches(const struct sc_process *process, const struct sc_gate_expectation *expectation);
-size_t range_parent(const struct sc_process *process, size_t index); /* SC_NOWHERE: it is outermost */
+/* A new list: the range that each is in, SC_NOWHERE if it is outermost. NULL: memory is out. */
+size_t *range_parents(const struct sc_process *process);
 
 /* judge.c: one expectation while it is judged. */
 struct judging {

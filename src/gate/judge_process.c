@@ -15,7 +15,9 @@ struct scope { /* one process under one expectation */
   const struct sc_process *p;
   const struct sc_tally *tally; /* NULL: it was read from a report */
   const struct sc_site **sites; /* by serial */
-  bool *wanted;                 /* [range_count] */
+  size_t *parents;              /* [range_count]: the range that each is in */
+  bool *wanted, *nested;        /* [range_count]; nested: in one that is wanted */
+  uint64_t allowed;             /* syncs in synccount.allow: ranges */
   bool *taken;                  /* [place_count]: its syncs count, unless an exception takes them */
   bool *excepted;               /* [exception_count][place_count] */
   uint64_t *first;              /* [exception_count][series_count]: the first occurrence that has such syncs */
@@ -46,7 +48,7 @@ static bool wants_range(const struct sc_gate_expectation *e, const struct sc_ran
 
 static bool place_in(const struct scope *s, const struct sc_place *place, const char *pattern)
 {
-  for (size_t r = place->range; r != SC_NOWHERE; r = range_parent(s->p, r)) {
+  for (size_t r = place->range; r != SC_NOWHERE; r = s->parents[r]) {
     if (range_matches(&s->p->ranges[r], pattern))
       return true;
   }
@@ -82,7 +84,10 @@ static void select_places(struct scope *s)
 static void select_ranges(struct scope *s)
 {
   for (size_t i = 0; i < s->p->range_count; ++i) {
+    const size_t above = s->parents[i];
     s->wanted[i] = by_range(s->j->e) && wants_range(s->j->e, &s->p->ranges[i]);
+    s->nested[i] = above != SC_NOWHERE && (s->wanted[above] || s->nested[above]);
+    s->allowed += s->p->ranges[i].level && strcmp(s->p->ranges[i].level, "allow") == 0 ? s->p->ranges[i].total.syncs : 0;
     if (s->wanted[i])
       s->submissions += s->p->ranges[i].total.submissions;
   }
@@ -120,8 +125,10 @@ static bool scope_open(struct scope *s)
 {
   const size_t exceptions = s->j->gate->exception_count;
   s->wanted = sc_calloc_array(s->p->range_count + 1, sizeof *s->wanted);
+  s->nested = sc_calloc_array(s->p->range_count + 1, sizeof *s->nested);
+  s->parents = range_parents(s->p);
   s->sites = sc_calloc_array(s->p->site_count + 1, sizeof *s->sites);
-  if (!s->wanted || !s->sites)
+  if (!s->wanted || !s->nested || !s->parents || !s->sites)
     return false;
   select_ranges(s);
   if (!s->tally)
@@ -147,6 +154,8 @@ static void scope_close(struct scope *s)
 {
   free(s->sites);
   free(s->wanted);
+  free(s->nested);
+  free(s->parents);
   free(s->taken);
   free(s->excepted);
   free(s->first);
@@ -378,15 +387,6 @@ static void judge_occurrences(struct scope *s, bool marked)
 
 /* ---- sums over a process --------------------------------------------------------------------- */
 
-static bool nested_in_wanted(const struct scope *s, size_t range)
-{
-  while ((range = range_parent(s->p, range)) != SC_NOWHERE) {
-    if (s->wanted[range])
-      return true;
-  }
-  return false;
-}
-
 struct gathered {
   uint64_t uncertain, warmup, counted; /* the last two: occurrences of the selected ranges */
 };
@@ -409,7 +409,7 @@ static void gather_parts(const struct scope *s, struct sc_part *parts, struct ga
   }
   for (size_t i = 0; i < tally->profile_count; ++i) {
     const struct sc_profile *profile = &tally->profiles[i];
-    if (is_marked_step(profile) || !s->wanted[profile->range] || nested_in_wanted(s, profile->range))
+    if (is_marked_step(profile) || !s->wanted[profile->range] || s->nested[profile->range])
       continue;
     *(profile->warmup ? &sum->warmup : &sum->counted) += profile->times;
     if (profile->warmup)
@@ -519,7 +519,7 @@ static uint64_t polls_of(const struct scope *s)
   if (!by_range(s->j->e))
     return s->p->counts.poll_waits;
   for (size_t i = 0; i < s->p->range_count; ++i)
-    sum += s->wanted[i] && !nested_in_wanted(s, i) ? s->p->ranges[i].total.poll_waits : 0;
+    sum += s->wanted[i] && !s->nested[i] ? s->p->ranges[i].total.poll_waits : 0;
   return sum;
 }
 
@@ -531,15 +531,6 @@ static void judge_polls(struct scope *s)
 }
 
 /* ---- what a report can tell ---------------------------------------- */
-
-/* Syncs in synccount.allow: ranges: so many may have to be taken from a number. */
-static double allowed_of(const struct sc_process *p)
-{
-  uint64_t sum = 0;
-  for (size_t i = 0; i < p->range_count; ++i)
-    sum += p->ranges[i].level && strcmp(p->ranges[i].level, "allow") == 0 ? p->ranges[i].total.syncs : 0;
-  return (double)sum;
-}
 
 /* False: what is asked for needs single occurrences. */
 static bool bare_is_enough(struct scope *s)
@@ -573,7 +564,8 @@ static void judge_bare_value(struct scope *s, double low, double high, uint64_t 
 {
   struct value least = value_of(s, low, uncertain, false, range != NULL),
                most = value_of(s, high, uncertain, false, range != NULL);
-  const double allowed = s->j->e->measure == SC_GATE_WAIT ? 0 : allowed_of(s->p);
+  /* So many may have to be taken from a number. */
+  const double allowed = s->j->e->measure == SC_GATE_WAIT ? 0 : (double)s->allowed;
   least.low = least.low > allowed ? least.low - allowed : 0;
   most.low = most.low > allowed ? most.low - allowed : 0;
   enum outcome first = judge_value(s->j, least), second = judge_value(s->j, most);
@@ -622,7 +614,7 @@ static void judge_bare_sum(struct scope *s)
   double sum = 0;
   if (by_range(e)) {
     for (size_t i = 0; i < s->p->range_count; ++i) {
-      if (s->wanted[i] && !nested_in_wanted(s, i))
+      if (s->wanted[i] && !s->nested[i])
         sum += waits ? (double)s->p->ranges[i].total.wait_ns / 1e3 : (double)s->p->ranges[i].total.syncs;
     }
   } else if (e->site || e->cls >= 0) {

@@ -62,12 +62,14 @@ bool process_matches(const struct sc_process *process, const struct sc_gate_expe
   return !e->process || sc_match(e->process, number) || (process->command && sc_match(e->process, process->command));
 }
 
-size_t range_parent(const struct sc_process *process, size_t index)
+size_t *range_parents(const struct sc_process *process)
 {
-  const uint64_t depth = process->ranges[index].depth;
-  while (depth && index-- > 0) { /* parents stand before their children */
-    if (process->ranges[index].depth < depth)
-      return index;
+  size_t *parents = sc_calloc_array(process->range_count + 1, sizeof *parents);
+  for (size_t i = 0; parents && i < process->range_count; ++i) {
+    size_t above = i ? i - 1 : SC_NOWHERE; /* parents stand before their children */
+    while (above != SC_NOWHERE && process->ranges[above].depth >= process->ranges[i].depth)
+      above = parents[above];
+    parents[i] = above;
   }
-  return SC_NOWHERE;
+  return parents;
 }

@@ -183,33 +183,11 @@ static bool list_exceptions(struct sc_gate_report *report, const uint64_t *used)
   return true;
 }
 
-struct by_reason {
-  const char *reason;
-  uint64_t syncs;
-};
-
 static bool list_ranges(struct sc_gate_report *report, const struct sc_findings *findings)
 {
-  struct by_reason *all = NULL;
-  size_t count = 0, cap = 0;
-  bool ok = true;
-  for (size_t i = 0; i < findings->process_count && ok; ++i) {
-    struct sc_allowed *list = NULL;
-    size_t n = 0;
-    ok = sc_process_allowed(&findings->processes[i], &list, &n);
-    for (size_t k = 0; k < n && ok; ++k) {
-      size_t at = 0;
-      while (at < count && strcmp(all[at].reason, list[k].reason) != 0)
-        ++at;
-      if (at == count && !sc_array_push(&all, &count, &cap, sizeof *all)) {
-        ok = false;
-        break;
-      }
-      all[at].reason = list[k].reason;
-      all[at].syncs += list[k].syncs;
-    }
-    free(list);
-  }
+  struct sc_allowed *all = NULL;
+  size_t count = 0;
+  bool ok = sc_findings_allowed(findings, &all, &count);
   for (size_t i = 0; i < count && ok; ++i)
     ok = add_allowed(report, sc_asprintf("range synccount.allow:%s", all[i].reason), NULL, all[i].syncs);
   free(all);

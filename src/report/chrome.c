@@ -24,7 +24,7 @@ struct chrome {
 struct lane { /* of one process */
   const struct sc_process *p;
   uint64_t pid;
-  uint64_t *tids; /* [thread_count], each once */
+  const uint64_t *tids; /* [thread_count], each once */
   bool simulated;
 };
 
@@ -215,27 +215,48 @@ static bool put_event(struct chrome *c, const struct lane *lane, const struct sc
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-/* Ids that are unique: a number that came before is replaced. */
-static uint64_t *unique_tids(const struct sc_process *p)
+struct numbered {
+  uint64_t id;
+  size_t index;
+};
+
+static int by_id(const void *left, const void *right)
 {
-  uint64_t *tids = sc_calloc_array(p->thread_count + 1, sizeof *tids);
+  const struct numbered *a = left, *b = right;
 
-  for (size_t i = 0; tids && i < p->thread_count; i++) {
-    size_t k = 0;
-
-    while (k < i && p->threads[k].tid != p->threads[i].tid)
-      k++;
-    tids[i] = k == i ? p->threads[i].tid : OTHER_ID + i;
-  }
-  return tids;
+  return a->id != b->id ? (a->id > b->id) - (a->id < b->id) : (a->index > b->index) - (a->index < b->index);
 }
 
-static uint64_t unique_pid(const struct sc_findings *f, size_t index)
+/* Ids that are unique, in the order of their indexes: a number that came before is replaced. Takes list. NULL: memory is
+ * out. */
+static uint64_t *unique_ids(struct numbered *list, size_t count)
 {
-  for (size_t i = 0; i < index; i++)
-    if (f->processes[i].pid == f->processes[index].pid)
-      return OTHER_ID + index;
-  return f->processes[index].pid;
+  uint64_t *ids = list ? sc_calloc_array(count + 1, sizeof *ids) : NULL;
+
+  if (ids && count)
+    qsort(list, count, sizeof *list, by_id);
+  for (size_t i = 0; ids && i < count; i++)
+    ids[list[i].index] = i && list[i].id == list[i - 1].id ? OTHER_ID + list[i].index : list[i].id;
+  free(list);
+  return ids;
+}
+
+static uint64_t *unique_tids(const struct sc_process *p)
+{
+  struct numbered *list = sc_calloc_array(p->thread_count + 1, sizeof *list);
+
+  for (size_t i = 0; list && i < p->thread_count; i++)
+    list[i] = (struct numbered){p->threads[i].tid, i};
+  return unique_ids(list, p->thread_count);
+}
+
+static uint64_t *unique_pids(const struct sc_findings *f)
+{
+  struct numbered *list = sc_calloc_array(f->process_count + 1, sizeof *list);
+
+  for (size_t i = 0; list && i < f->process_count; i++)
+    list[i] = (struct numbered){f->processes[i].pid, i};
+  return unique_ids(list, f->process_count);
 }
 
 static enum sc_status find_base(const struct sc_findings *f, uint64_t *base_ns, struct sc_error *err)
@@ -258,13 +279,14 @@ static enum sc_status find_base(const struct sc_findings *f, uint64_t *base_ns, 
   return SC_OK;
 }
 
-static enum sc_status write_process(struct chrome *c, const struct sc_findings *f, size_t index, struct sc_error *err)
+static enum sc_status write_process(struct chrome *c, const struct sc_findings *f, const struct sc_process *p,
+                                    uint64_t pid, struct sc_error *err)
 {
-  const struct sc_process *p = &f->processes[index];
-  struct lane lane = {p, unique_pid(f, index), unique_tids(p), sc_process_is_simulated(f, p)};
+  uint64_t *tids = unique_tids(p);
+  struct lane lane = {p, pid, tids, sc_process_is_simulated(f, p)};
   struct sc_event event;
   uint64_t flows = 0;
-  bool ok = lane.tids && put_names(c, &lane);
+  bool ok = tids && put_names(c, &lane);
   enum sc_status status = ok && !sc_process_events_rewind(p) ? sc_report_events_lost(err) : SC_OK;
 
   while (ok && status == SC_OK && sc_process_events_next(p, &event)) {
@@ -277,7 +299,7 @@ static enum sc_status write_process(struct chrome *c, const struct sc_findings *
     status = sc_error_set(err, SC_ERR_NOMEM, "no memory to write a trace event");
   else if (status == SC_OK && sc_process_events_failed(p))
     status = sc_report_events_lost(err);
-  free(lane.tids);
+  free(tids);
   return status;
 }
 
@@ -285,7 +307,9 @@ enum sc_status sc_report_write_chrome(const struct sc_findings *f, const struct 
                                       struct sc_out *out, struct sc_error *err)
 {
   struct chrome c = {.out = out, .first = true};
-  enum sc_status status = find_base(f, &c.base_ns, err);
+  uint64_t *pids = unique_pids(f);
+  enum sc_status status =
+      pids ? find_base(f, &c.base_ns, err) : sc_error_set(err, SC_ERR_NOMEM, "no memory to number the processes");
 
   (void)options;
   if (status == SC_OK) {
@@ -295,7 +319,7 @@ enum sc_status sc_report_write_chrome(const struct sc_findings *f, const struct 
                   sc_findings_simulated(f) ? "true" : "false", c.base_ns);
   }
   for (size_t i = 0; i < f->process_count && status == SC_OK; i++)
-    status = write_process(&c, f, i, err);
+    status = write_process(&c, f, &f->processes[i], pids[i], err);
   if (status == SC_OK) {
     sc_buf_puts(&c.line, "\n]}\n");
     if (c.line.failed)
@@ -304,5 +328,6 @@ enum sc_status sc_report_write_chrome(const struct sc_findings *f, const struct 
       sc_out_write(out, c.line.data, c.line.len);
   }
   sc_buf_free(&c.line);
+  free(pids);
   return status;
 }

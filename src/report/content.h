@@ -18,9 +18,9 @@ void sc_content_verified(struct sc_doc *doc, const struct sc_findings *findings)
 void sc_content_drift(struct sc_doc *doc, const struct sc_findings *findings);
 void sc_content_host(struct sc_doc *doc, const struct sc_findings *findings); /* ruler, host, conditions */
 void sc_content_ranks(struct sc_doc *doc, const struct sc_findings *findings); /* where there are several */
-/* Of one process: where its syncs come from, and what to do. */
-void sc_content_sites(struct sc_doc *doc, const struct sc_findings *findings, const struct sc_process *process,
-                      unsigned width);
+/* Of one process: where its syncs come from, and what to do. trip: sc_round_trip of all. */
+void sc_content_sites(struct sc_doc *doc, const struct sc_process *process, bool simulated,
+                      const struct sc_ruler_row *trip, unsigned width);
 void sc_content_processes(struct sc_doc *doc, const struct sc_findings *findings,
                           const struct sc_report_options *options);
 

@@ -327,18 +327,32 @@ static void threads_table(struct sc_doc *doc, const struct sc_process *p, bool a
 struct tree {
   struct sc_doc *doc;
   const struct sc_process *process;
+  size_t *ends; /* [range_count]: one past what is below each range */
+  size_t *loud; /* [range_count + 1]: ranges before each that have a sync or are not finished */
   bool simulated;
   bool hide_quiet; /* ranges without a sync in them */
   size_t rows, left_out, quiet;
 };
 
-static size_t subtree_end(const struct sc_process *p, size_t at)
+/* Once for all: the tree may be as deep as it is long. */
+static bool measure_tree(struct tree *tree)
 {
-  size_t end = at + 1;
+  const struct sc_process *p = tree->process;
 
-  while (end < p->range_count && p->ranges[end].depth > p->ranges[at].depth)
-    end++;
-  return end;
+  tree->ends = sc_calloc_array(p->range_count, sizeof *tree->ends);
+  tree->loud = sc_calloc_array(p->range_count + 1, sizeof *tree->loud);
+  if (!tree->ends || !tree->loud)
+    return false;
+  for (size_t i = p->range_count; i-- > 0;) {
+    size_t end = i + 1;
+
+    while (end < p->range_count && p->ranges[end].depth > p->ranges[i].depth)
+      end = tree->ends[end];
+    tree->ends[i] = end;
+  }
+  for (size_t i = 0; i < p->range_count; i++)
+    tree->loud[i + 1] = tree->loud[i] + (p->ranges[i].total.syncs || p->ranges[i].unfinished);
+  return true;
 }
 
 /* Length of the name without the number at its end; *number is that number. */
@@ -362,44 +376,43 @@ static bool same_counts(const struct sc_range_findings *a, const struct sc_range
          same_median;
 }
 
-/* Names below two siblings: equal, or equal behind their own names ("layers.0.mlp", "layers.1.mlp"). */
-static bool same_name_below(const char *x0, const char *x, const char *y0, const char *y)
-{
-  size_t nx = x0 ? strlen(x0) : 0, ny = y0 ? strlen(y0) : 0;
+struct sibling {
+  const char *name;
+  size_t length;
+};
 
-  if (nx && x && y && strncmp(x, x0, nx) == 0 && x[nx] == '.' && strncmp(y, y0, ny) == 0)
-    return strcmp(x + nx, y + ny) == 0;
+/* Names below two siblings: equal, or equal behind their own names ("layers.0.mlp", "layers.1.mlp"). */
+static bool same_name_below(struct sibling x0, const char *x, struct sibling y0, const char *y)
+{
+  if (x0.length && x && y && strncmp(x, x0.name, x0.length) == 0 && x[x0.length] == '.' &&
+      strncmp(y, y0.name, y0.length) == 0)
+    return strcmp(x + x0.length, y + y0.length) == 0;
   return same_text(x, y);
 }
 
 /* Whether the sibling at b continues the sibling at a: next number, same everything else all the way down. */
-static bool continues(const struct sc_process *p, size_t a, size_t b)
+static bool continues(const struct tree *tree, size_t a, size_t b)
 {
-  const struct sc_range_findings *x = &p->ranges[a], *y = &p->ranges[b];
-  size_t n = subtree_end(p, a) - a, stem;
+  const struct sc_range_findings *x = &tree->process->ranges[a], *y = &tree->process->ranges[b];
+  size_t n = tree->ends[a] - a, stem;
   uint64_t from, to;
 
   stem = name_stem(x->name, &from);
   if (x->depth != y->depth || stem == SIZE_MAX || name_stem(y->name, &to) != stem || to != from + 1 ||
-      strncmp(x->name, y->name, stem) != 0 || !same_text(x->domain, y->domain) || subtree_end(p, b) - b != n)
+      strncmp(x->name, y->name, stem) != 0 || !same_text(x->domain, y->domain) || tree->ends[b] - b != n)
     return false;
+  const struct sibling above_x = {x->name, strlen(x->name)}, above_y = {y->name, strlen(y->name)};
   for (size_t i = 0; i < n; i++) {
     if (!same_counts(&x[i], &y[i]))
       return false;
-    if (i && (x[i].depth != y[i].depth || !same_name_below(x->name, x[i].name, y->name, y[i].name)))
+    if (i && (x[i].depth != y[i].depth || !same_name_below(above_x, x[i].name, above_y, y[i].name)))
       return false;
   }
   return true;
 }
 
 /* No sync in it, nor in the start/end ranges below it, whose calls are not in its total. */
-static bool is_quiet(const struct sc_process *p, size_t at, size_t size)
-{
-  for (size_t i = at; i < at + size; i++)
-    if (p->ranges[i].total.syncs || p->ranges[i].unfinished)
-      return false;
-  return true;
-}
+static bool is_quiet(const struct tree *tree, size_t at, size_t size) { return tree->loud[at] == tree->loud[at + size]; }
 
 /* One row for `count` equal siblings and for all their equal copies elsewhere in the tree. */
 static void range_row(struct tree *tree, const size_t *nodes, size_t node_count, const char *last_name)
@@ -451,16 +464,16 @@ static void put_level(struct tree *tree, const size_t *bases, size_t base_count,
   const struct sc_process *p = tree->process;
 
   for (size_t at = from; at < to;) {
-    size_t size = subtree_end(p, bases[0] + at) - (bases[0] + at), merged = 1, last = at;
+    size_t size = tree->ends[bases[0] + at] - (bases[0] + at), merged = 1, last = at;
     size_t *nodes;
 
     if (size > to - at)
       size = to - at;
-    while (last + size < to && continues(p, bases[0] + last, bases[0] + last + size)) {
+    while (last + size < to && continues(tree, bases[0] + last, bases[0] + last + size)) {
       last += size;
       merged++;
     }
-    if (tree->hide_quiet && is_quiet(p, bases[0] + at, size)) {
+    if (tree->hide_quiet && is_quiet(tree, bases[0] + at, size)) {
       tree->quiet += merged * size * base_count;
       at += merged * size;
       continue;
@@ -494,8 +507,12 @@ static void ranges_table(struct sc_doc *doc, const struct sc_process *p, bool si
 
   if (!p->range_count)
     return;
+  if (!measure_tree(&tree)) {
+    doc->failed = true;
+    goto cleanup;
+  }
   for (size_t i = 0; i < p->range_count; i++)
-    quiet += is_quiet(p, i, subtree_end(p, i) - i);
+    quiet += is_quiet(&tree, i, tree.ends[i] - i);
   tree.hide_quiet = quiet > QUIET_RANGES && quiet < p->range_count;
   sc_doc_put(doc, SC_BLOCK_GAP, SC_TONE_PLAIN, "%s", "");
   sc_doc_table(doc, 1);
@@ -510,6 +527,9 @@ static void ranges_table(struct sc_doc *doc, const struct sc_process *p, bool si
     sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu more ranges; JSON has them all.", tree.left_out);
   if (tree.quiet)
     sc_doc_put(doc, SC_BLOCK_LINE, SC_TONE_NOTE, "and %zu ranges without a sync; JSON has them all.", tree.quiet);
+cleanup:
+  free(tree.ends);
+  free(tree.loud);
 }
 
 /* ---- allowed syncs -------------------------------------------------------------------------------- */
@@ -644,6 +664,8 @@ void sc_content_ranks(struct sc_doc *doc, const struct sc_findings *f)
 
 void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f, const struct sc_report_options *options)
 {
+  const struct sc_ruler_row *trip = sc_round_trip(f);
+
   for (size_t i = 0; i < f->process_count; i++) {
     const struct sc_process *p = &f->processes[i];
     bool simulated = sc_process_is_simulated(f, p);
@@ -655,7 +677,7 @@ void sc_content_processes(struct sc_doc *doc, const struct sc_findings *f, const
       totals_lines(doc, f, p, simulated);
     state_lines(doc, p, simulated);
     sc_doc_figure(doc, SC_FIGURE_TIMELINE, i);
-    sc_content_sites(doc, f, p, options->width);
+    sc_content_sites(doc, p, simulated, trip, options->width);
     ranges_table(doc, p, simulated);
     allowed_lines(doc, p);
     threads_table(doc, p, options->threads, simulated);

@@ -207,12 +207,11 @@ static bool has_steps(const struct sc_process *p, size_t shown)
   return false;
 }
 
-void sc_content_sites(struct sc_doc *doc, const struct sc_findings *f, const struct sc_process *p, unsigned width)
+void sc_content_sites(struct sc_doc *doc, const struct sc_process *p, bool simulated, const struct sc_ruler_row *trip,
+                      unsigned width)
 {
-  const bool simulated = sc_process_is_simulated(f, p);
-  const struct sc_ruler_row *trip = simulated ? NULL : sc_round_trip(f);
   const size_t shown = p->site_count < SITE_ROWS ? p->site_count : SITE_ROWS;
-  struct sites sites = {.doc = doc, .process = p, .trip_us = trip ? trip->p50_us : NAN, .simulated = simulated};
+  struct sites sites = {.doc = doc, .process = p, .trip_us = trip && !simulated ? trip->p50_us : NAN, .simulated = simulated};
 
   if (!p->site_count)
     return;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fixtures.h"
@@ -329,6 +330,57 @@ static void what_was_simulated_stays_so_beside_what_was_not(void **state)
   sc_findings_free(both);
 }
 
+/* ---- many of everything -------------------------------------------------------------------------- */
+
+enum { MANY = 100000 };
+
+/* A process of a report with MANY threads of two numbers, and ranges: each in the one before it, or all in the first, and
+ * each allowed for a reason of its own. */
+static void put_many(struct sc_buf *json, bool deep)
+{
+  sc_buf_puts(json, "{\"schema\": \"synccount/report/1\", \"processes\": [{\"syncs\": {\"total\": 3}, \"threads\": [");
+  for (int i = 0; i < MANY; i++)
+    sc_buf_printf(json, "%s{\"tid\": %d}", i ? "," : "", i / 2 + 1);
+  sc_buf_puts(json, "], \"ranges\": [");
+  for (int i = 0; i < MANY; i++)
+    sc_buf_printf(json, "%s{\"path\": \"p\", \"name\": \"n%d\", \"depth\": %d, \"level\": \"allow\", \"occurrences\": 1}",
+                  i ? "," : "", i, deep ? i : i > 0);
+  sc_buf_puts(json, "]}]}");
+  assert_false(json->failed);
+}
+
+/* What grew with the square of it took half a minute and more; the test's time limit would end it under a sanitizer. */
+static void a_hundred_thousand_of_everything_take_no_longer_than_each(void **state)
+{
+  (void)state;
+  for (int deep = 0; deep < 2; deep++) {
+    struct sc_buf json = {0};
+    struct sc_findings *f = sc_findings_new();
+    struct sc_allowed *allowed = NULL;
+    size_t count = 0;
+    char *text;
+
+    put_many(&json, deep);
+    read_into(f, json.data);
+    const clock_t begun = clock();
+    text = render(f, "chrome", NULL);
+    assert_non_null(strstr(text, "\"tid\":50000,"));
+    assert_non_null(strstr(text, "\"tid\":4000000001,")); /* the second thread of number 1 */
+    assert_null(strstr(text, "\"tid\":4000000002,"));
+    free(text);
+    free(render(f, "text", NULL));
+    assert_true(sc_process_allowed(&f->processes[0], &allowed, &count));
+    assert_int_equal(count, MANY);
+    assert_string_equal(allowed[MANY - 1].reason, "n99999");
+    free(allowed);
+    const double seconds = (double)(clock() - begun) / CLOCKS_PER_SEC;
+    if (seconds > 10)
+      fail_msg("%g s of processor time", seconds);
+    sc_buf_free(&json);
+    sc_findings_free(f);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -341,6 +393,7 @@ int main(void)
       cmocka_unit_test(facts_of_any_name_are_the_same_again),
       cmocka_unit_test(reports_that_assumed_other_round_trips_are_read_together),
       cmocka_unit_test(what_was_simulated_stays_so_beside_what_was_not),
+      cmocka_unit_test(a_hundred_thousand_of_everything_take_no_longer_than_each),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);
