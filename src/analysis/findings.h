@@ -183,6 +183,7 @@ struct sc_process {
   struct sc_events *events; /* NULL: not asked for (sc_analysis_options.events) */
   struct sc_tally *tally;   /* what single occurrences were made of; NULL: not asked for */
   int64_t clock_offset_ns;  /* of its clock to the time of day; 0: not known */
+  uint64_t trace_start_ns;  /* of our traces, on its clock: with host and pid it tells one trace from another; else 0 */
   char *cwd; /* where it was started; NULL if not known */
   char *host, *command, *trace_path, *rank, *local_rank;
   uint64_t pid;

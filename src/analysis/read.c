@@ -48,6 +48,7 @@ static bool describe(const struct sc_reader *reader, struct sc_process *process)
   process->attached_late = (header->flags & SC_TRACE_LATE) != 0;
   process->simulated = (header->flags & SC_TRACE_SIMULATED) != 0;
   process->clock_offset_ns = (int64_t)(header->start_real_ns - header->start_mono_ns);
+  process->trace_start_ns = header->start_mono_ns;
   process->ended_cleanly = live->end_mono_ns != 0;
   if (live->end_mono_ns > header->start_mono_ns)
     process->wall_us = (double)(live->end_mono_ns - header->start_mono_ns) / 1e3;

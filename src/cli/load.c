@@ -169,6 +169,30 @@ static enum sc_status add_operand(const char *operand, const struct sc_analysis_
   return S_ISDIR(info.st_mode) ? add_folder(operand, how, findings, err) : add_file(operand, how, findings, err);
 }
 
+/* Whether an operand is the same file or folder as one before it. What cannot be looked at is told when it is read. */
+static bool came_before(char *const *operands, size_t index)
+{
+  struct stat info, other;
+  if (stat(operands[index], &info) != 0)
+    return false;
+  for (size_t i = 0; i < index; ++i) {
+    if (stat(operands[i], &other) == 0 && info.st_dev == other.st_dev && info.st_ino == other.st_ino)
+      return true;
+  }
+  return false;
+}
+
+/* The same one twice would count twice. */
+static enum sc_status add_once(char *const *operands, size_t index, const struct sc_analysis_options *how,
+                               struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
+{
+  if (!came_before(operands, index))
+    return add_operand(operands[index], how, findings, outcome, err);
+  return sc_findings_warn(findings, "'%s' is given more than once, and read once.", operands[index])
+             ? SC_OK
+             : sc_error_no_memory(err);
+}
+
 enum sc_status load_operands(char *const *operands, size_t count, const struct sc_analysis_options *how,
                              struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
 {
@@ -183,7 +207,7 @@ enum sc_status load_operands(char *const *operands, size_t count, const struct s
   if (one)
     status = session_load(session, how, findings, outcome, err);
   for (size_t i = 0; !one && status == SC_OK && i < count; ++i)
-    status = add_operand(operands[i], how, findings, outcome, err);
+    status = add_once(operands, i, how, findings, outcome, err);
   if (!one)
     outcome->nothing = findings->run_count == 0 && !session_measured(findings);
   free(session);

@@ -3,6 +3,7 @@
 #include "cli/session.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -233,12 +234,29 @@ static enum sc_status add_documents(const char *path, const json_t *root, struct
   return status;
 }
 
+/* The process that came from this trace, or from a copy of it; NULL: none did. */
+static const struct sc_process *same_trace(const struct sc_findings *findings, const struct sc_trace_header *header)
+{
+  for (size_t i = 0; i < findings->process_count; ++i) {
+    const struct sc_process *p = &findings->processes[i];
+    if (p->pid == header->pid && p->trace_start_ns && p->trace_start_ns == header->start_mono_ns &&
+        p->trace_start_ns + (uint64_t)p->clock_offset_ns == header->start_real_ns && p->host &&
+        strncmp(p->host, header->host, sizeof header->host) == 0)
+      return p;
+  }
+  return NULL;
+}
+
 enum sc_status session_add_trace(const char *file, const struct sc_analysis_options *options,
                                  struct sc_findings *findings, struct sc_error *err)
 {
   struct sc_reader *reader = NULL;
   enum sc_status status = sc_reader_open(file, &reader, err);
-  if (status == SC_OK)
+  const struct sc_process *same = status == SC_OK ? same_trace(findings, sc_reader_header(reader)) : NULL;
+  if (same && !sc_findings_warn(findings, "'%s' is left out: it is the same trace as '%s', of process %" PRIu64 ".", file,
+                                same->trace_path ? same->trace_path : "another one", same->pid))
+    status = sc_error_no_memory(err);
+  else if (status == SC_OK && !same)
     status = sc_analysis_read(reader, options, findings, err);
   sc_reader_close(reader);
   return status;

@@ -45,7 +45,7 @@ enum sc_status session_load(const char *path, const struct sc_analysis_options *
 enum sc_status session_add(const char *path, const struct sc_analysis_options *options, struct sc_findings *findings,
                            struct session_outcome *outcome, struct sc_error *err) SC_NODISCARD;
 
-/* Adds the process of one trace file. */
+/* Adds the process of one trace file. A trace that is there already, or its copy, is left out with a warning. */
 enum sc_status session_add_trace(const char *file, const struct sc_analysis_options *options,
                                  struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
 /* A trace that cannot be read, and why: one process of many, killed while it made its file, must not cost the report of

@@ -756,6 +756,8 @@ static void take_cost(struct reading *r, const json_t *item, struct sc_process *
   take_count(r, stacks, "walked", &p->stack_walks);
   take_count(r, stacks, "missing", &p->stacks_missing);
   take_ns(r, stacks, "total_us", &p->stack_ns);
+  take_ns(r, stacks, "walked_us", &p->stack_walk_ns);
+  take_ns(r, stacks, "longest_us", &p->stack_longest_ns);
   p->floor.round_trip_us = p->floor.total_us = p->floor.per_step_us = NAN;
   take_count(r, floor, "round_trips", &p->floor.round_trips);
   take_number(r, floor, "round_trip_us", &p->floor.round_trip_us);

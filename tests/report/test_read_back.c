@@ -178,6 +178,8 @@ static struct sc_findings *filled(void)
   p->stack_walks = 31;
   p->stacks_missing = 2;
   p->stack_ns = 7654321;
+  p->stack_walk_ns = 654321;
+  p->stack_longest_ns = 54321;
   p->start_cost_us = 13000.1234;
   p->call_cost_us = 0.31234567;
   p->launch_cost_us = 0.0123456;
