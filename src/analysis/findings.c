@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "analysis/tally.h"
+#include "base/selectors.h"
 
 const char *sc_class_name(enum sc_class cls)
 {
-  static const char *const names[SC_CLASS_COUNT] = {"explicit", "copy", "pageable", "implicit"};
+  static const char *const names[SC_CLASS_COUNT] = {SC_CLASS_WORDS};
   return (unsigned)cls < SC_CLASS_COUNT ? names[cls] : "unknown";
 }
 

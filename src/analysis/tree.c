@@ -3,6 +3,7 @@
  * push/pop range in which it was started. What the limits shut out is gathered in one child "(other ranges)" of the
  * range it would have been under, so that the inclusive counts above stay exact. */
 #include "analysis/internal.h"
+#include "base/selectors.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@ enum { SLOT_IDS_PUSH, SLOT_IDS_SPANNING, SLOT_TEXT_PUSH, SLOT_TEXT_SPANNING };
 
 static const char *level_name(enum sc_level level) /* NULL for SC_LEVEL_NONE */
 {
-  static const char *const names[] = {NULL, "run", "step", "layer", "expert", "op", "allow"};
+  static const char *const names[] = {NULL, SC_LEVEL_WORDS, "allow"};
   return names[level];
 }
 

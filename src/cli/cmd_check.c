@@ -60,6 +60,14 @@ static const struct cli_option options[] = {
 
 enum check_format { CHECK_TEXT, CHECK_JSON, CHECK_MARKDOWN };
 
+/* Options that are selectors of the same name. */
+static const struct {
+  enum cli_option_id id;
+  const char *name;
+} max_syncs_selectors[] = {
+    {CLI_RANGE, "range"}, {CLI_SITE, "site"}, {CLI_CLASS, "class"}, {CLI_THREAD, "thread"}, {CLI_RANK, "rank"}};
+enum { MAX_SYNCS_SELECTORS = SC_COUNTOF(max_syncs_selectors) };
+
 struct check {
   struct bench bench;
   struct sc_gate gate;
@@ -70,7 +78,7 @@ struct check {
   bool github, has_max_syncs, has_warmup, layers_asked; /* the last: by options of the instrumented layers */
   bool tracing_asked;                                   /* by options that only a program which is run can follow */
   double max_syncs;
-  const char *range, *site, *cls, *thread, *rank;
+  const char *selected[MAX_SYNCS_SELECTORS]; /* by the options beside --max-syncs */
 
   char **program_argv; /* NULL: no program */
   char **traces;       /* borrowed */
@@ -120,14 +128,13 @@ static bool take_max_syncs(struct check *check, const char *text, struct sc_erro
 static bool check_option(void *context, enum cli_option_id id, const char *argument, struct sc_error *err)
 {
   struct check *check = context;
+  for (size_t i = 0; i < MAX_SYNCS_SELECTORS; ++i) {
+    if (max_syncs_selectors[i].id == id)
+      return take_text(argument, &check->selected[i], err);
+  }
   switch (id) {
   case CLI_EXPECT: return sc_gate_parse(&check->gate, argument, err) == SC_OK;
   case CLI_MAX_SYNCS: return take_max_syncs(check, argument, err);
-  case CLI_RANGE: return take_text(argument, &check->range, err);
-  case CLI_SITE: return take_text(argument, &check->site, err);
-  case CLI_CLASS: return take_text(argument, &check->cls, err);
-  case CLI_THREAD: return take_text(argument, &check->thread, err);
-  case CLI_RANK: return take_text(argument, &check->rank, err);
   case CLI_JUNIT: return take_text(argument, &check->junit, err);
   case CLI_GITHUB: check->github = true; return true;
   case CLI_WARMUP: check->has_warmup = true; return settings_option(&check->bench.settings, id, argument, err);
@@ -136,34 +143,25 @@ static bool check_option(void *context, enum cli_option_id id, const char *argum
   }
 }
 
-static bool copy(char **out, const char *text)
-{
-  *out = sc_strdup(text);
-  return *out || !text;
-}
-
 /* --max-syncs with what stands beside it is one expectation. */
 static enum sc_status add_max_syncs(struct check *check, struct sc_error *err)
 {
-  if (!check->has_max_syncs) {
-    const char *alone = check->range    ? "range"
-                        : check->site   ? "site"
-                        : check->cls    ? "class"
-                        : check->thread ? "thread"
-                        : check->rank   ? "rank"
-                                        : NULL;
-    return alone ? sc_error_set(err, SC_ERR_USAGE, "--%s belongs to --max-syncs, which is missing", alone) : SC_OK;
-  }
-  struct sc_gate_expectation *e = sc_gate_add(&check->gate);
-  if (!e || !copy(&e->range, check->range) || !copy(&e->site, check->site) || !copy(&e->thread, check->thread) ||
-      !copy(&e->rank, check->rank))
+  struct sc_gate_expectation *e = check->has_max_syncs ? sc_gate_add(&check->gate) : NULL;
+  if (check->has_max_syncs && !e)
     return sc_error_no_memory(err);
-  if (check->cls)
-    e->cls = sc_class_named(check->cls);
-  if (check->cls && e->cls < 0)
-    return sc_error_set(err, SC_ERR_USAGE, "--class: '%.80s' is none of: explicit, copy, pageable, implicit",
-                        check->cls);
-  e->measure = check->range ? SC_GATE_PER_OCCURRENCE : SC_GATE_TOTAL;
+  for (size_t i = 0; i < MAX_SYNCS_SELECTORS; ++i) {
+    const char *name = max_syncs_selectors[i].name, *value = check->selected[i];
+    if (value && !e)
+      return sc_error_set(err, SC_ERR_USAGE, "--%s belongs to --max-syncs, which is missing", name);
+    enum sc_status status = value ? sc_gate_select(e, name, value, err) : SC_OK;
+    if (status == SC_ERR_USAGE)
+      sc_error_prefix(err, "--%s: '%.80s'", name, value);
+    if (status != SC_OK)
+      return status;
+  }
+  if (!e)
+    return SC_OK;
+  e->measure = e->range ? SC_GATE_PER_OCCURRENCE : SC_GATE_TOTAL;
   e->compare = SC_GATE_AT_MOST;
   e->high = check->max_syncs;
   return sc_gate_complete(e, err);

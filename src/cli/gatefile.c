@@ -42,13 +42,20 @@ static bool copy(char **out, const char *text)
   return *out || !text;
 }
 
-static bool copy_selectors(const struct sc_config_expectation *from, struct sc_gate_expectation *to)
+static enum sc_status take_selectors(const struct sc_config_expectation *from, struct sc_gate_expectation *to,
+                                     struct sc_error *err)
 {
-  if (from->cls)
-    to->cls = sc_class_named(from->cls);
-  return copy(&to->variant, from->variant) && copy(&to->range, from->range) && copy(&to->level, from->level) &&
-         copy(&to->site, from->site) && copy(&to->thread, from->thread) && copy(&to->rank, from->rank) &&
-         copy(&to->process, from->process);
+#define SELECTED(name) {#name, from->name},
+  const struct {
+    const char *name, *value;
+  } selected[] = {SC_SELECTORS(SELECTED){"class", from->cls}};
+#undef SELECTED
+  enum sc_status status = SC_OK;
+  for (size_t i = 0; i < SC_COUNTOF(selected) && status == SC_OK; ++i) {
+    if (selected[i].value)
+      status = sc_gate_select(to, selected[i].name, selected[i].value, err);
+  }
+  return status;
 }
 
 /* "syncs <= 1", for the one parser that knows what may stand there; NULL: memory is out. */
@@ -65,8 +72,9 @@ static enum sc_status add_keyed(const struct sc_config_expectation *from, struct
 {
   struct sc_gate_expectation *to = sc_gate_add(gate);
   char *text = to ? comparison_text(from) : NULL;
-  enum sc_status status =
-      text && copy_selectors(from, to) ? sc_gate_parse_comparison(to, text, err) : sc_error_no_memory(err);
+  enum sc_status status = text ? take_selectors(from, to, err) : sc_error_no_memory(err);
+  if (status == SC_OK)
+    status = sc_gate_parse_comparison(to, text, err);
   if (status == SC_OK)
     status = sc_gate_complete(to, err);
   free(text);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const known_variants[] = {"masked", "sorted", SETTINGS_FUSED, NULL};
+static const char *const known_variants[] = {SC_VARIANT_WORDS, NULL};
 static const char *const known_act_quants[] = {"w4a4", "w4a16", NULL};
 static const char *const known_paths[] = {"portable", "native", NULL};
 static const char *const known_routings[] = {"router", "uniform", "skewed", "one-expert", NULL};

@@ -5,20 +5,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/selectors.h"
 #include "gate/gate.h"
 
-static const char *const measure_names[SC_GATE_MEASURE_COUNT] = {
-    [SC_GATE_PER_LAYER] = "syncs_per_layer",
-    [SC_GATE_PER_FORWARD] = "syncs_per_forward",
-    [SC_GATE_PER_OCCURRENCE] = "syncs_per_occurrence",
-    [SC_GATE_PER_STEP] = "syncs_per_step",
-    [SC_GATE_TOTAL] = "syncs",
-    [SC_GATE_WAIT] = "wait",
-    [SC_GATE_FLOOR] = "floor",
-    [SC_GATE_POLL_WAITS] = "poll_waits",
-};
-static const char *const variants[] = {"masked", "sorted", "fused-nvfp4"};
-static const char *const levels[] = {"run", "step", "layer", "expert", "op"};
+static const char *const measure_names[] = {SC_MEASURE_WORDS};
+_Static_assert(SC_COUNTOF(measure_names) == SC_GATE_MEASURE_COUNT, "SC_MEASURE_WORDS");
+static const char *const variants[] = {SC_VARIANT_WORDS};
+static const char *const levels[] = {SC_LEVEL_WORDS};
+static const char *const classes[] = {SC_CLASS_WORDS};
+_Static_assert(SC_COUNTOF(classes) == SC_CLASS_COUNT, "SC_CLASS_WORDS");
+
+#define SELECTOR(name) {#name, offsetof(struct sc_gate_expectation, name)},
+static const struct {
+  const char *name;
+  size_t offset;
+} selectors[] = {SC_SELECTORS(SELECTOR)};
+#undef SELECTOR
+
+static char **selector_of(const struct sc_gate_expectation *e, size_t index)
+{
+  return (char **)((char *)e + selectors[index].offset);
+}
+
+/* "WHAT a, b and c", and more behind them that is none of the list. */
+static enum sc_status words_error(struct sc_error *err, const char *what, const char *const *words, size_t count)
+{
+  struct sc_buf buf = {0};
+  for (size_t i = 0; i < count; ++i)
+    sc_buf_printf(&buf, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", words[i]);
+  enum sc_status status = buf.failed ? sc_error_no_memory(err) : sc_error_set(err, SC_ERR_USAGE, "%s %s", what, buf.data);
+  sc_buf_free(&buf);
+  return status;
+}
 
 const char *sc_gate_measure_name(enum sc_gate_measure measure)
 {
@@ -32,13 +50,8 @@ bool sc_gate_measure_is_time(enum sc_gate_measure measure)
 
 static void free_expectation(struct sc_gate_expectation *e)
 {
-  free(e->variant);
-  free(e->range);
-  free(e->level);
-  free(e->site);
-  free(e->thread);
-  free(e->rank);
-  free(e->process);
+  for (size_t i = 0; i < SC_COUNTOF(selectors); ++i)
+    free(*selector_of(e, i));
   free(e->reason);
   free(e->text);
 }
@@ -85,9 +98,22 @@ static bool among(const char *word, const char *const *words, size_t count)
   return false;
 }
 
+/* All but the variant select in processes. */
 static bool selects_in_process(const struct sc_gate_expectation *e)
 {
-  return e->range || e->level || e->site || e->thread || e->rank || e->process;
+  bool any = false;
+  for (size_t i = 0; i < SC_COUNTOF(selectors); ++i)
+    any |= *selector_of(e, i) && *selector_of(e, i) != e->variant;
+  return any;
+}
+
+static enum sc_status unknown_word(const struct sc_gate_expectation *e, struct sc_error *err)
+{
+  if (e->variant && !among(e->variant, variants, SC_COUNTOF(variants)))
+    return words_error(err, "the variants are", variants, SC_COUNTOF(variants));
+  if (e->level && !among(e->level, levels, SC_COUNTOF(levels)))
+    return words_error(err, "the levels are", levels, SC_COUNTOF(levels));
+  return SC_OK;
 }
 
 /* NULL: selectors and measure go together. */
@@ -95,10 +121,6 @@ static const char *mismatch(const struct sc_gate_expectation *e)
 {
   if (e->variant && selects_in_process(e))
     return "a variant is one of the instrumented layers: it takes no range, level, site, thread, rank or process";
-  if (e->variant && !among(e->variant, variants, SC_COUNTOF(variants)))
-    return "the variants are masked, sorted and fused-nvfp4";
-  if (e->level && !among(e->level, levels, SC_COUNTOF(levels)))
-    return "the levels are run, step, layer, expert and op";
   switch (e->measure) {
   case SC_GATE_PER_LAYER:
     if (e->range || e->level)
@@ -153,12 +175,6 @@ static const char *wrong_numbers(const struct sc_gate_expectation *e)
 
 /* ---- back to text ---------------------------------------------------------------------------- */
 
-static void put_selector(struct sc_buf *buf, const char *name, const char *value)
-{
-  if (value)
-    sc_buf_printf(buf, "%s(%s).", name, value);
-}
-
 static void put_value(struct sc_buf *buf, const struct sc_gate_expectation *e, double value)
 {
   char text[SC_TIME_TEXT];
@@ -173,15 +189,13 @@ static void put_value(struct sc_buf *buf, const struct sc_gate_expectation *e, d
 static char *to_text(const struct sc_gate_expectation *e)
 {
   struct sc_buf buf = {0};
-  if (e->variant)
-    sc_buf_printf(&buf, "%s.", e->variant);
-  put_selector(&buf, "process", e->process);
-  put_selector(&buf, "rank", e->rank);
-  put_selector(&buf, "thread", e->thread);
-  put_selector(&buf, "range", e->range);
-  put_selector(&buf, "level", e->level);
-  put_selector(&buf, "site", e->site);
-  put_selector(&buf, "class", e->cls >= 0 ? sc_class_name((enum sc_class)e->cls) : NULL);
+  for (size_t i = 0; i < SC_COUNTOF(selectors); ++i) {
+    const char *value = *selector_of(e, i);
+    if (value)
+      sc_buf_printf(&buf, value == e->variant ? "%.0s%s." : "%s(%s).", selectors[i].name, value);
+  }
+  if (e->cls >= 0)
+    sc_buf_printf(&buf, "class(%s).", sc_class_name((enum sc_class)e->cls));
   sc_buf_puts(&buf, sc_gate_measure_name(e->measure));
   switch (e->compare) {
   case SC_GATE_EQUALS:
@@ -212,6 +226,8 @@ static char *to_text(const struct sc_gate_expectation *e)
 
 enum sc_status sc_gate_complete(struct sc_gate_expectation *e, struct sc_error *err)
 {
+  if (unknown_word(e, err) != SC_OK)
+    return err->status;
   const char *wrong = mismatch(e);
   if (!wrong)
     wrong = wrong_numbers(e);
@@ -244,24 +260,40 @@ static void skip_blanks(struct parser *p)
 
 static bool word_byte(char c) { return isalnum((unsigned char)c) || c == '_' || c == '-'; }
 
-static char **selector_slot(struct sc_gate_expectation *e, const char *name, size_t length)
+static enum sc_status select_class(struct sc_gate_expectation *e, const char *value, struct sc_error *err)
 {
-  const struct {
-    const char *name;
-    char **slot;
-  } slots[] = {{"variant", &e->variant}, {"range", &e->range}, {"level", &e->level},    {"site", &e->site},
-               {"thread", &e->thread},   {"rank", &e->rank},   {"process", &e->process}};
-  for (size_t i = 0; i < SC_COUNTOF(slots); ++i) {
-    if (strlen(slots[i].name) == length && strncmp(slots[i].name, name, length) == 0)
-      return slots[i].slot;
-  }
-  return NULL;
+  if (e->cls >= 0)
+    return sc_error_set(err, SC_ERR_USAGE, "class is selected twice");
+  e->cls = sc_class_named(value);
+  return e->cls >= 0 ? SC_OK : words_error(err, "the classes are", classes, SC_COUNTOF(classes));
 }
 
-static enum sc_status take_class(struct parser *p, const char *name)
+enum sc_status sc_gate_select(struct sc_gate_expectation *e, const char *name, const char *value, struct sc_error *err)
 {
-  p->e->cls = sc_class_named(name);
-  return p->e->cls >= 0 ? SC_OK : wrong(p, "the classes are explicit, copy, pageable and implicit");
+  const char *names[SC_COUNTOF(selectors) + 1] = {0};
+  if (strcmp(name, "class") == 0)
+    return select_class(e, value, err);
+  for (size_t i = 0; i < SC_COUNTOF(selectors); ++i) {
+    names[i] = selectors[i].name;
+    if (strcmp(selectors[i].name, name) != 0)
+      continue;
+    if (*selector_of(e, i))
+      return sc_error_set(err, SC_ERR_USAGE, "%s is selected twice", name);
+    *selector_of(e, i) = sc_strdup(value);
+    return *selector_of(e, i) ? SC_OK : sc_error_no_memory(err);
+  }
+  names[SC_COUNTOF(selectors)] = "class";
+  return words_error(err, "what can be selected is", names, SC_COUNTOF(names));
+}
+
+/* What sc_gate_select says, with its place. */
+static enum sc_status select_here(struct parser *p, const char *name, const char *value)
+{
+  struct sc_error why = {0};
+  enum sc_status status = sc_gate_select(p->e, name, value, &why);
+  if (status == SC_ERR_USAGE)
+    return wrong(p, why.message);
+  return status == SC_OK ? SC_OK : sc_error_no_memory(p->err);
 }
 
 /* NAME(PATTERN). The pattern ends at the first ")." and may hold any other parenthesis. */
@@ -270,44 +302,36 @@ static enum sc_status take_call(struct parser *p, const char *name, size_t lengt
   const char *start = p->at + 1, *end = strstr(start, ").");
   if (!end)
     return wrong(p, "')' and '.' are missing behind what is selected: range(layer*).syncs_per_occurrence");
-  char *value = sc_strndup(start, (size_t)(end - start));
-  if (!value)
-    return sc_error_no_memory(p->err);
-  enum sc_status status = SC_OK;
-  char **slot = selector_slot(p->e, name, length);
-  if (!*value)
+  char *value = sc_strndup(start, (size_t)(end - start)), *selector = sc_strndup(name, length);
+  enum sc_status status;
+  if (!value || !selector)
+    status = sc_error_no_memory(p->err);
+  else if (!*value)
     status = wrong(p, "nothing stands in the parentheses");
-  else if (slot && *slot)
-    status = wrong(p, "this is selected twice");
-  else if (slot)
-    *slot = value;
-  else if (length == 5 && strncmp(name, "class", 5) == 0)
-    status = p->e->cls >= 0 ? wrong(p, "this is selected twice") : take_class(p, value);
   else
-    status = wrong(p, "what can be selected is range, level, site, class, thread, rank, process and variant");
-  if (status != SC_OK || !slot)
-    free(value);
+    status = select_here(p, selector, value);
+  free(value);
+  free(selector);
   p->at = end + 2;
   return status;
 }
 
-static bool is_variant(const char *name, size_t length)
-{
-  for (size_t i = 0; i < SC_COUNTOF(variants); ++i) {
-    if (strlen(variants[i]) == length && strncmp(variants[i], name, length) == 0)
-      return true;
-  }
-  return false;
-}
-
 static enum sc_status take_variant(struct parser *p, const char *name, size_t length)
 {
-  if (!is_variant(name, length))
-    return wrong(p, "no variant has this name: masked, sorted or fused-nvfp4; for others say range(...), site(...)");
-  if (p->e->variant)
-    return wrong(p, "this is selected twice");
-  p->e->variant = sc_strndup(name, length);
-  return p->e->variant ? SC_OK : sc_error_no_memory(p->err);
+  char *variant = sc_strndup(name, length);
+  struct sc_error why;
+  enum sc_status status;
+  if (!variant)
+    status = sc_error_no_memory(p->err);
+  else if (among(variant, variants, SC_COUNTOF(variants)))
+    status = select_here(p, "variant", variant);
+  else if (words_error(&why, "no variant has this name (for others say range(...), site(...)): there are", variants,
+                       SC_COUNTOF(variants)) == SC_ERR_USAGE)
+    status = wrong(p, why.message);
+  else
+    status = sc_error_no_memory(p->err);
+  free(variant);
+  return status;
 }
 
 static enum sc_status take_measure(struct parser *p, const char *name, size_t length)
@@ -318,9 +342,11 @@ static enum sc_status take_measure(struct parser *p, const char *name, size_t le
       return SC_OK;
     }
   }
+  struct sc_error why;
   p->at = name;
-  return wrong(p, "what can be measured is syncs_per_layer, syncs_per_forward, syncs_per_occurrence, syncs_per_step, "
-                  "syncs, wait, floor and poll_waits");
+  if (words_error(&why, "what can be measured is", measure_names, SC_COUNTOF(measure_names)) != SC_ERR_USAGE)
+    return sc_error_no_memory(p->err);
+  return wrong(p, why.message);
 }
 
 /* Everything up to the comparison. */

@@ -5,10 +5,11 @@
 #define SC_GATE_H
 
 #include "analysis/findings.h"
+#include "base/selectors.h"
 
 /* ---- expectations ---------------------------------------------------------------------------- */
 enum sc_gate_measure {
-  SC_GATE_PER_LAYER,      /* of the instrumented layers' runs; of programs: of ranges of level layer, one occurrence */
+  SC_GATE_PER_LAYER, /* of the instrumented layers' runs; of programs: of ranges of level layer, one occurrence */
   SC_GATE_PER_FORWARD,    /* of runs alone */
   SC_GATE_PER_OCCURRENCE, /* of the selected ranges, each single occurrence */
   SC_GATE_PER_STEP,
@@ -18,22 +19,16 @@ enum sc_gate_measure {
   SC_GATE_POLL_WAITS,
   SC_GATE_MEASURE_COUNT
 };
-/* "syncs_per_layer", "syncs_per_forward", "syncs_per_occurrence", "syncs_per_step", "syncs", "wait", "floor",
- * "poll_waits" */
 const char *sc_gate_measure_name(enum sc_gate_measure measure);
 bool sc_gate_measure_is_time(enum sc_gate_measure measure);
 
 enum sc_gate_compare { SC_GATE_EQUALS, SC_GATE_AT_MOST, SC_GATE_AT_LEAST, SC_GATE_BETWEEN };
 
 struct sc_gate_expectation { /* strings are its own; NULL: any */
-  char *variant;             /* of runs */
-  char *range;               /* pattern over a range's name; over its path if it holds a '/' */
-  char *level;               /* "step", "layer", "expert", "op", "run" */
-  char *site;                /* pattern: see sc_gate_site_matches */
-  char *thread;              /* pattern over a thread's name or number */
-  char *rank;
-  char *process; /* pattern over a process' command or number */
-  int cls;       /* enum sc_class; -1: any */
+#define SC_SELECTOR_MEMBER(name) char *name;
+  SC_SELECTORS(SC_SELECTOR_MEMBER)
+#undef SC_SELECTOR_MEMBER
+  int cls; /* enum sc_class; -1: any */
   enum sc_gate_measure measure;
   enum sc_gate_compare compare;
   double low, high; /* microseconds for times; EQUALS has both, AT_MOST high, AT_LEAST low */
@@ -67,6 +62,9 @@ enum sc_status sc_gate_parse_comparison(struct sc_gate_expectation *expectation,
                                         struct sc_error *err) SC_NODISCARD;
 /* Appends an expectation with cls -1 and nothing selected; NULL: out of memory. Complete it with sc_gate_complete. */
 struct sc_gate_expectation *sc_gate_add(struct sc_gate *gate) SC_NODISCARD;
+/* Selects by one of SC_SELECTORS or "class". SC_ERR_USAGE: there is no such selector, class, or it is selected already. */
+enum sc_status sc_gate_select(struct sc_gate_expectation *expectation, const char *name, const char *value,
+                              struct sc_error *err) SC_NODISCARD;
 /* Checks that selectors, measure and comparison go together, and fills in `text`. SC_ERR_USAGE. */
 enum sc_status sc_gate_complete(struct sc_gate_expectation *expectation, struct sc_error *err) SC_NODISCARD;
 struct sc_gate_exception *sc_gate_add_exception(struct sc_gate *gate) SC_NODISCARD; /* NULL: out of memory */

@@ -3,6 +3,8 @@
 #include "test_support.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gate/gate.h"
@@ -130,6 +132,69 @@ static void selectors_that_do_not_go_together_are_refused(void **state)
   assert_refused("syncs_per_layer <= expected", "a number was expected");
 }
 
+/* The manual without the backslashes of its source. */
+static char *manual(void)
+{
+  char *path = sc_asprintf("%s/docs/synccount-gate.5.scd", getenv("SC_SOURCE"));
+  FILE *file = fopen(path, "r");
+  struct sc_buf text = {0};
+  int c;
+  assert_non_null(file);
+  while ((c = getc(file)) != EOF) {
+    if (c != '\\')
+      sc_buf_append(&text, &(char){(char)c}, 1);
+  }
+  fclose(file);
+  free(path);
+  assert_false(text.failed);
+  return text.data;
+}
+
+static void assert_told(const char *text, const char *before, const char *word, const char *after)
+{
+  char *wanted = sc_asprintf("%s%s%s", before, word, after);
+  if (!strstr(text, wanted))
+    fail_msg("synccount-gate(5) does not have '%s'", wanted);
+  free(wanted);
+}
+
+static void the_manual_has_every_selector_and_word(void **state)
+{
+#define NAME(name) #name,
+  static const char *const selectors[] = {SC_SELECTORS(NAME) "class"};
+  static const char *const words[] = {SC_VARIANT_WORDS, SC_LEVEL_WORDS, SC_CLASS_WORDS, SC_MEASURE_WORDS};
+  char *text = manual();
+  (void)state;
+  for (size_t i = 0; i < SC_COUNTOF(selectors); ++i) {
+    assert_told(text, "*", selectors[i], "*");
+    if (strcmp(selectors[i], "variant") != 0) /* it stands for itself */
+      assert_told(text, "_", selectors[i], "(");
+  }
+  for (size_t i = 0; i < SC_COUNTOF(words); ++i)
+    assert_told(text, "_", words[i], "_");
+  free(text);
+}
+
+/* Each name of the table is one that an expectation can be given, and is told by. */
+static void every_selector_is_read_and_told(void **state)
+{
+  static const char *const names[] = {SC_SELECTORS(NAME)};
+  (void)state;
+  for (size_t i = 0; i < SC_COUNTOF(names); ++i) {
+    const char *value = strcmp(names[i], "variant") == 0 ? "sorted" : strcmp(names[i], "level") == 0 ? "step" : "x";
+    struct sc_gate gate = {0};
+    struct sc_error err = {0};
+    char *text = sc_asprintf("%s(%s).syncs == 1", names[i], value);
+    if (sc_gate_parse(&gate, text, &err) != SC_OK)
+      fail_msg("%s", err.message);
+    assert_string_equal(gate.expectations[0].text, strcmp(names[i], "variant") == 0 ? "sorted.syncs == 1" : text);
+    assert_int_equal(sc_gate_select(&gate.expectations[0], names[i], value, &err), SC_ERR_USAGE);
+    assert_non_null(strstr(err.message, "selected twice"));
+    free(text);
+    sc_gate_free(&gate);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -140,6 +205,8 @@ int main(void)
       cmocka_unit_test(what_is_printed_is_understood_again),
       cmocka_unit_test(mistakes_are_named_with_their_place),
       cmocka_unit_test(selectors_that_do_not_go_together_are_refused),
+      cmocka_unit_test(the_manual_has_every_selector_and_word),
+      cmocka_unit_test(every_selector_is_read_and_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

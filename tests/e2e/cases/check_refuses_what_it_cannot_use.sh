@@ -15,7 +15,7 @@ refused "no variant has this name" --expect 'sort.syncs == 1'
 refused "a comparison was expected" --expect 'sorted.syncs = 1'
 refused "is none of: text, json, markdown" --format html --max-syncs 1 -- true
 refused "do not go with a program" --experts 4 --max-syncs 1 -- true
-refused "is none of: explicit" --class hard --max-syncs 1 -- true
+refused "the classes are explicit" --class hard --max-syncs 1 -- true
 refused "is not a whole number" --max-syncs 1.5 -- true
 refused "cannot open 'none.yaml'" none.yaml
 refused "are two gates" one-sync-per-layer three-layers
