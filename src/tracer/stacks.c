@@ -5,7 +5,7 @@
  *
  * Native frames cost microseconds to walk, so each thread remembers its last stacks by stack pointer, call and Python
  * frames, with the places on the stack where every return address was. If all of them still hold what they held, it
- * is the same stack. Walks have a budget: a program whose stacks never repeat is not slowed down by them. */
+ * is the same stack. Several can have one key: a program without Python that comes to one depth by several ways. Walks have a budget: a program whose stacks never repeat is not slowed down by them. */
 #include "tracer/stacks.h"
 
 #include <errno.h>
@@ -23,7 +23,8 @@
 #define FRAMES 32768u
 #define FILES 1024u
 #define PROBES 32u         /* places of a table that are looked at */
-#define REMEMBERED 64u     /* stacks of a thread */
+#define SETS 32u /* of the stacks that a thread remembers, by their keys; */
+#define WAYS 8u  /* in each so many, whose keys are one cache line */
 #define WALKS_FREE 50000000u /* ns that a thread may spend on walks before */
 #define WALKS_SHARE 50u      /* they must be less than 1/50 of its time */
 
@@ -40,7 +41,6 @@ struct watched_file {
   uint64_t address, start, stamp;
 };
 struct remembered { /* in the order in which it is read */
-  uint64_t key;
   uint32_t id, count, files;
   uint32_t slots[SC_STACK_NATIVE_MAX]; /* from the stack pointer */
   uint64_t addresses[SC_STACK_NATIVE_MAX];
@@ -48,8 +48,10 @@ struct remembered { /* in the order in which it is read */
 };
 
 struct sc_stack_cache { /* of one thread */
+  uint64_t keys[SETS][WAYS]; /* 0: free */
+  uint8_t next[SETS];        /* the way to be used again once none is free */
   uint64_t walked_ns;
-  struct remembered entries[REMEMBERED];
+  struct remembered entries[SETS][WAYS];
 };
 
 /* The number of a key, and whether the caller has put it there and must define it. 0: no room near its place. */
@@ -208,17 +210,37 @@ static uint64_t note_files(struct remembered *entry, const struct sc_native_fram
 }
 
 /* Slots lie above the stack pointer of the same thread's same key: memory of a stack that is in use. */
-static void remember(struct remembered *entry, uint64_t key, uint64_t pointer, uint32_t id,
-                     const struct sc_native_frame *frames, size_t count) {
+static bool remember(struct remembered *entry, uint64_t pointer, uint32_t id, const struct sc_native_frame *frames,
+                     size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (frames[i].slot < pointer || frames[i].slot - pointer > UINT32_MAX)
-      return; /* not known, or on another stack */
+      return false; /* not known, or on another stack */
     entry->slots[i] = (uint32_t)(frames[i].slot - pointer);
     entry->addresses[i] = frames[i].address;
   }
   entry->count = (uint32_t)count;
   entry->id = id;
-  entry->key = key;
+  return true;
+}
+
+/* Whether the stack is remembered; *id: its number, which is 0 if the table of numbers was full. */
+static bool recall(const struct sc_stack_cache *cache, uint32_t set, uint64_t key, uint64_t pointer, uint32_t *id) {
+  for (uint32_t way = 0; way < WAYS; way++)
+    if (cache->keys[set][way] == key && still_there(&cache->entries[set][way], pointer)) {
+      *id = cache->entries[set][way].id;
+      return true;
+    }
+  return false;
+}
+
+/* A way for another stack: a free one, or the one that was filled the longest ago. */
+static uint32_t make_room(struct sc_stack_cache *cache, uint32_t set) {
+  for (uint32_t way = 0; way < WAYS; way++)
+    if (cache->keys[set][way] == 0)
+      return way;
+  uint32_t way = cache->next[set]++ % WAYS;
+  cache->keys[set][way] = 0;
+  return way;
 }
 
 static bool may_walk(const struct sc_stack_cache *cache, uint64_t now) {
@@ -264,19 +286,21 @@ static uint32_t take_with_native(struct sc_thread *thread, const struct sc_watch
     t->flags |= SC_STACK_NATIVE_MISSING;
     return intern(thread, t);
   }
-  struct remembered *entry = &cache->entries[key >> 16 & (REMEMBERED - 1)];
-  if (entry->key == key && still_there(entry, pointer))
-    return entry->id;
+  uint32_t set = (uint32_t)(key >> 16) & (SETS - 1), id;
+  if (recall(cache, set, key, pointer, &id))
+    return id;
   if (!may_walk(cache, now)) {
     t->flags |= SC_STACK_NATIVE_MISSING;
     return intern(thread, t);
   }
-  entry->key = 0;
+  uint32_t way = make_room(cache, set);
+  struct remembered *entry = &cache->entries[set][way];
   walk_native(cache, t, now);
   t->hash = sc_hash_mix(t->hash, note_files(entry, t->native, t->native_count));
-  uint32_t id = intern(thread, t);
-  if ((t->flags & SC_STACK_NATIVE_CUT) == 0 || t->native_count == SC_STACK_NATIVE_MAX)
-    remember(entry, key, pointer, id, t->native, t->native_count);
+  id = intern(thread, t);
+  if (((t->flags & SC_STACK_NATIVE_CUT) == 0 || t->native_count == SC_STACK_NATIVE_MAX) &&
+      remember(entry, pointer, id, t->native, t->native_count))
+    cache->keys[set][way] = key;
   return id;
 }
 

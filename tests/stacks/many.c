@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * many THREADS PATHS CALLS PLUGIN...: threads that start together and go down the same PATHS, each a stack of its own, at
- * the bottom of which they synchronise CALLS times; the first loads and unloads the plug-ins, and calls them,
+ * many THREADS PATHS CALLS ROUNDS PLUGIN...: threads that start together and go down the same PATHS, each a stack of its
+ * own, at the bottom of which they synchronise CALLS times, and all of that ROUNDS times; the first loads and unloads the plug-ins, and calls them,
  * meanwhile. */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 enum { BITS = 12 };
 
 static pthread_barrier_t start;
-static unsigned paths, calls;
+static unsigned paths, calls, rounds;
 static char **plugins;
 static int plugin_count;
 
@@ -61,7 +61,8 @@ static void *work(void *number)
   struct walk walk = {0};
   size_t failures = 0;
   pthread_barrier_wait(&start);
-  for (unsigned i = 0; i < paths; i++) {
+  for (unsigned n = 0; n < paths * rounds; n++) {
+    unsigned i = n % paths;
     walk.path = i;
     go_down(&walk, BITS);
     for (int j = 0; number == NULL && i % 8 == 0 && j < plugin_count; j++)
@@ -73,13 +74,14 @@ static void *work(void *number)
 int main(int argc, char **argv)
 {
   pthread_t threads[64];
-  size_t failures = 0, count = argc > 3 ? strtoul(argv[1], NULL, 10) : 0;
-  paths = argc > 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
-  calls = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
-  plugins = argv + 4;
-  plugin_count = argc - 4;
+  size_t failures = 0, count = argc > 4 ? strtoul(argv[1], NULL, 10) : 0;
+  paths = argc > 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+  calls = argc > 4 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
+  rounds = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 10) : 0;
+  plugins = argv + 5;
+  plugin_count = argc - 5;
   if (count < 1 || count > 64 || paths < 1 || paths > 1u << BITS) {
-    fprintf(stderr, "usage: many THREADS PATHS CALLS PLUGIN...\n");
+    fprintf(stderr, "usage: many THREADS PATHS CALLS ROUNDS PLUGIN...\n");
     return 2;
   }
   if (cudaFree(NULL) != cudaSuccess || pthread_barrier_init(&start, NULL, (unsigned)count) != 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.py python|native|unknown|many: runs a program under the tracer on the simulated device, and compares the sites of
+"""run.py python|native|unknown|many|hot: runs a program under the tracer on the simulated device, and compares the sites of
 its report with what the program's own source says. Python of every version that is found: this one, pyenv's, and those that
 SC_PYTHONS names, with colons between."""
 import glob
@@ -134,7 +134,7 @@ def check_many(folder):
     """Threads that find and define the same stacks at the same time, while files come and go below others."""
     threads, paths, calls = 8, 256, 20
     plugins = [build + "/tests/stacks/plugin_%s.so" % letter for letter in "ab"]
-    program = [f"{build}/tests/stacks/stacks_many", str(threads), str(paths), str(calls)]
+    program = [f"{build}/tests/stacks/stacks_many", str(threads), str(paths), str(calls), "1"]
     _, process = trace(program + plugins, folder)
     total, of_plugins = threads * paths * calls, 2 * paths // 8
     check("many: syncs", process["syncs"]["total"], total + of_plugins)
@@ -154,6 +154,25 @@ def check_many(folder):
     check("many: syncs of the plug-ins", plugins_called <= of_plugins, True)
     if not process["stacks"]["missing"] and sum(whole) == total + of_plugins:
         check("many: a site for each path", sorted(whole)[-paths:], [threads * calls] * paths)
+
+
+def check_hot(folder):
+    """Stacks that come again and again in turn are walked once each, be they many (Python), or of one depth (native)."""
+    stacks, rounds = 24, 100
+    program = folder + "/hot.py"
+    with open(program, "w", encoding="utf-8") as file:
+        file.write("import ctypes, os\nsync = ctypes.CDLL(os.environ['SC_CUDART']).cudaDeviceSynchronize\n")
+        file.writelines(f"def f{i}():\n    sync()\n" for i in range(stacks))
+        file.write(f"for _ in range({rounds}):\n")
+        file.writelines(f"    f{i}()\n" for i in range(stacks))
+    native = [f"{build}/tests/stacks/stacks_many", "1", "6", "1", "400"]
+    for name, command, count in (("python", [sys.executable, program], stacks), ("native", native, 6)):
+        os.mkdir(f"{folder}/{name}")
+        _, process = trace(command, f"{folder}/{name}")
+        taken, walked = process["stacks"]["taken"], process["stacks"]["walked"]
+        check(f"hot {name}: stacks taken", taken, 2400)
+        # The first Python one is taken before its frames can be read.
+        check(f"hot {name}: {walked} walks", count <= walked <= count + 8, True)
 
 
 def check_unknown(folder):
@@ -178,6 +197,8 @@ def main():
                 check_python(python, f"{folder}/{number}")
         elif sys.argv[1] == "many":
             check_many(folder)
+        elif sys.argv[1] == "hot":
+            check_hot(folder)
         elif sys.argv[1] == "unknown":
             check_unknown(folder)
         else:
