@@ -66,7 +66,16 @@ static bool warn_notes(const struct sc_analysis *a, const char *label, struct sc
   return ok;
 }
 
-static bool warn_hidden_waits(const struct sc_analysis *a, const char *label, struct sc_findings *findings)
+/* The last calls of a thread may be missing: the program was killed, the trace full, or only a part of its life was
+ * recorded, by us or by another tool. */
+static bool is_cut(const struct sc_analysis *a, const struct sc_process *process)
+{
+  return !process->ended_cleanly || process->attached_late || a->windows || process->without_detail.api_calls ||
+         !process->trace_start_ns;
+}
+
+static bool warn_hidden_waits(const struct sc_analysis *a, const struct sc_process *process, const char *label,
+                              struct sc_findings *findings)
 {
   uint64_t threads = 0, copies = 0, functions = 0, others = 0;
   struct sc_buf names = {0};
@@ -91,8 +100,9 @@ static bool warn_hidden_waits(const struct sc_analysis *a, const char *label, st
                           "%s%" PRIu64 " device-to-host copies and %" PRIu64
                           " host functions on thread%s %s without a blocking call there: the host may wait "
                           "for them on its own lock or on mapped memory (as JAX and DeepEP do), or another thread "
-                          "waits. Hidden waits are not in the count.",
-                          label, copies, functions, threads == 1 ? "" : "s", names.data);
+                          "waits%s. Hidden waits are not in the count.",
+                          label, copies, functions, threads == 1 ? "" : "s", names.data,
+                          is_cut(a, process) ? ", or recording ended before the call that does" : "");
   if (others)
     ok &=
         sc_findings_warn(findings,
@@ -152,10 +162,11 @@ static bool warn_ranges(const struct sc_analysis *a, const char *label, struct s
   return ok;
 }
 
-static bool warn_counts(const struct sc_analysis *a, const struct sc_counts *counts, const char *label,
+static bool warn_counts(const struct sc_analysis *a, const struct sc_process *process, const char *label,
                         struct sc_findings *f)
 {
-  bool ok = warn_notes(a, label, f) && warn_ranges(a, label, f) && warn_hidden_waits(a, label, f) &&
+  const struct sc_counts *counts = &process->counts;
+  bool ok = warn_notes(a, label, f) && warn_ranges(a, label, f) && warn_hidden_waits(a, process, label, f) &&
             sc_marks_warn(a, label, f);
   if (counts->uncertain)
     ok &= sc_findings_warn(f,
@@ -231,7 +242,7 @@ enum sc_status sc_analysis_finish(struct sc_analysis *a, const char *label, stru
     serial_of = NULL;
   }
   free(serial_of);
-  ok = ok && warn_counts(a, &process->counts, label, findings);
+  ok = ok && warn_counts(a, process, label, findings);
   if (!ok || a->failed)
     return sc_error_set(err, SC_ERR_NOMEM, "out of memory while the findings of a process were put together");
   return SC_OK;

@@ -116,6 +116,8 @@ void feed_end(struct feed *f)
   assert_non_null(f->findings);
   f->process = sc_findings_process(f->findings);
   assert_non_null(f->process);
+  f->process->ended_cleanly = f->whole;
+  f->process->trace_start_ns = f->whole;
   if (sc_analysis_finish(f->analysis, NULL, f->process, f->findings, &err) != SC_OK)
     fail_msg("%s", err.message);
 }

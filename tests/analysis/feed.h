@@ -20,6 +20,7 @@ struct feed {
   uint32_t name_count, string_count;
   struct sc_findings *findings; /* after feed_end */
   struct sc_process *process;
+  bool whole; /* feed_end: a trace of ours that was recorded to the program's end */
 };
 
 struct fed_call {

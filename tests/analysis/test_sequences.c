@@ -876,6 +876,21 @@ TEST(copies_and_host_functions_without_a_blocking_call_raise_a_notice)
   feed_close(&f);
 }
 
+/* Where nothing can be missing at the end, that is no explanation. */
+TEST(a_copy_whose_wait_may_be_cut_off_is_said_to_be_so)
+{
+  static const char cut[] = "or recording ended before the call that does";
+  for (int whole = 0; whole < 2; ++whole) {
+    OPEN;
+    f.whole = whole;
+    D2H_PINNED(&f, S1);
+    feed_end(&f);
+    assert_true(feed_warned(&f, "1 device-to-host copies"));
+    assert_int_equal(feed_warned(&f, cut), !whole);
+    feed_close(&f);
+  }
+}
+
 TEST(a_thread_with_a_blocking_call_raises_no_notice)
 {
   OPEN;
@@ -961,6 +976,7 @@ int main(void)
       cmocka_unit_test(threads_have_names_and_their_own_counts),
       cmocka_unit_test(many_threads_are_told_apart),
       cmocka_unit_test(copies_and_host_functions_without_a_blocking_call_raise_a_notice),
+      cmocka_unit_test(a_copy_whose_wait_may_be_cut_off_is_said_to_be_so),
       cmocka_unit_test(a_thread_with_a_blocking_call_raises_no_notice),
       cmocka_unit_test(an_unknown_api_id_is_warned_of),
   };
