@@ -180,8 +180,11 @@ bool sc_findings_ranks(const struct sc_findings *findings, struct sc_ranks *out)
       add_to_rank(rank_of(out, &names, process->rank), process);
   }
   free(names.slots);
-  if (out->count)
-    qsort(out->list, out->count, sizeof *out->list, by_rank);
+  if (out->count == 0) {
+    sc_ranks_free(out);
+    return true;
+  }
+  qsort(out->list, out->count, sizeof *out->list, by_rank);
   for (size_t i = 0; i < out->count; ++i) {
     const struct sc_rank *rank = &out->list[i];
     out->total += rank->syncs;
