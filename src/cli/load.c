@@ -169,28 +169,25 @@ static enum sc_status add_operand(const char *operand, const struct sc_analysis_
   return S_ISDIR(info.st_mode) ? add_folder(operand, how, findings, err) : add_file(operand, how, findings, err);
 }
 
-/* Whether an operand is the same file or folder as one before it. What cannot be looked at is told when it is read. */
-static bool came_before(char *const *operands, size_t index)
+struct identity { /* of an operand */
+  bool known;
+  dev_t device;
+  ino_t inode;
+};
+
+/* Whether an operand is the same file or folder as one before it: it would count twice. Fills in all[index]. What cannot
+ * be looked at is told when it is read. */
+static bool came_before(struct identity *all, size_t index, const char *operand)
 {
-  struct stat info, other;
-  if (stat(operands[index], &info) != 0)
+  struct stat info;
+  if (stat(operand, &info) != 0)
     return false;
+  all[index] = (struct identity){true, info.st_dev, info.st_ino};
   for (size_t i = 0; i < index; ++i) {
-    if (stat(operands[i], &other) == 0 && info.st_dev == other.st_dev && info.st_ino == other.st_ino)
+    if (all[i].known && all[i].device == info.st_dev && all[i].inode == info.st_ino)
       return true;
   }
   return false;
-}
-
-/* The same one twice would count twice. */
-static enum sc_status add_once(char *const *operands, size_t index, const struct sc_analysis_options *how,
-                               struct sc_findings *findings, struct session_outcome *outcome, struct sc_error *err)
-{
-  if (!came_before(operands, index))
-    return add_operand(operands[index], how, findings, outcome, err);
-  return sc_findings_warn(findings, "'%s' is given more than once, and read once.", operands[index])
-             ? SC_OK
-             : sc_error_no_memory(err);
 }
 
 enum sc_status load_operands(char *const *operands, size_t count, const struct sc_analysis_options *how,
@@ -203,13 +200,19 @@ enum sc_status load_operands(char *const *operands, size_t count, const struct s
     one = other && strcmp(other, session) == 0;
     free(other);
   }
-  enum sc_status status = SC_OK;
-  if (one)
+  struct identity *all = sc_calloc_array(count, sizeof *all);
+  enum sc_status status = all ? SC_OK : sc_error_no_memory(err);
+  if (one && status == SC_OK)
     status = session_load(session, how, findings, outcome, err);
-  for (size_t i = 0; !one && status == SC_OK && i < count; ++i)
-    status = add_once(operands, i, how, findings, outcome, err);
+  for (size_t i = 0; status == SC_OK && i < count; ++i) {
+    if (!came_before(all, i, operands[i]))
+      status = one ? SC_OK : add_operand(operands[i], how, findings, outcome, err);
+    else if (!sc_findings_warn(findings, "'%s' is given more than once, and read once.", operands[i]))
+      status = sc_error_no_memory(err);
+  }
   if (!one)
     outcome->nothing = findings->run_count == 0 && !session_measured(findings);
+  free(all);
   free(session);
   return status;
 }

@@ -23,6 +23,8 @@ has out "'more/copy.sctrace' is left out: it is the same trace as '$trace', of p
 once alone "$trace"
 once alone more
 once alone alone/
+once one one/ # with its session
+once one/*.sctrace one/*.sctrace
 expect 0 "$synccount" check --max-syncs "$syncs" "$trace" more/copy.sctrace
 has out "is left out: it is the same trace as"
 # A new run is another process, and a diff compares a trace with itself.
