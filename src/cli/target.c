@@ -302,14 +302,13 @@ static ssize_t receive(const struct target *target, int fd, void *bytes, size_t 
   while (got < size) {
     struct pollfd in = {.fd = fd, .events = POLLIN};
     int ready = poll(&in, 1, LOOK_MS);
-    if (ready == 0) {
-      const bool now_stopped = is_stopped(target);
+    if (ready <= 0) {
+      const bool now_stopped = ready == 0 && is_stopped(target);
       if (sc_clock_mono_ns() >= deadline || (was_stopped && now_stopped))
         return -1;
       was_stopped = now_stopped;
-    }
-    if (ready <= 0)
       continue;
+    }
     ssize_t n = recv(fd, (char *)bytes + got, size - got, 0);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
       continue;
