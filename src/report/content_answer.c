@@ -50,11 +50,17 @@ static void put_floor(struct sc_buf *line, const struct sc_findings *f, const st
       sc_buf_puts(line, " of ");
       sc_put_time(line, run->forward_p50_us);
     }
-  } else if (f->assumed_count && run->assumed_floor_us && run->counted) {
+  } else if (run->assumed_floor_us && run->counted) {
+    size_t i = 0;
+
+    while (i < f->assumed_count && isnan(run->assumed_floor_us[i])) /* another report assumed that */
+      i++;
+    if (i == f->assumed_count)
+      return;
     sc_buf_puts(line, ", floor ");
-    sc_put_time(line, run->assumed_floor_us[0]);
+    sc_put_time(line, run->assumed_floor_us[i]);
     sc_buf_puts(line, " if a round trip costs ");
-    sc_put_given_time(line, f->assumed_us[0]);
+    sc_put_given_time(line, f->assumed_us[i]);
   }
 }
 
