@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/proc.h"
 #include "test_support.h"
 #include "trace/trace.h"
 
@@ -137,13 +138,8 @@ const char *program_socket(const struct program *program) {
 }
 
 static bool is_program(pid_t pid, const char *name) {
-  char path[64], found[32] = "";
-  (void)snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
-  FILE *file = fopen(path, "re");
-  bool is = file != NULL && fgets(found, sizeof(found), file) != NULL && strncmp(found, name, strlen(name)) == 0;
-  if (file != NULL)
-    fclose(file);
-  return is;
+  struct proc_status status;
+  return proc_status_read("", pid, 0, &status) && strcmp(status.name, name) == 0;
 }
 
 void wait_for_program(pid_t pid, const char *name) { wait_until(is_program(pid, name)); }
@@ -342,8 +338,10 @@ uint64_t trace_driver_calls(const char *keep) {
   struct sc_error err;
   bool more = true;
   uint64_t count = 0;
-  while (more && sc_reader_next(reader, &batch, &more, &err) == SC_OK) {
+  while (more) {
     const struct sc_record_head *head;
+    if (sc_reader_next(reader, &batch, &more, &err) != SC_OK)
+      fail_msg("%s", err.message);
     for (size_t offset = 0; more && (head = sc_batch_next(&batch, &offset)) != NULL;) {
       if (head->kind != SC_RECORD_CALL)
         continue;

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/proc.h"
+
 #define GOOD "libinject_good.so"
 #define NOBODY 65534
 
@@ -116,14 +118,8 @@ static void a_static_program(void **state)
 /* Whether the child has become the program of that name (15 bytes of it). */
 static bool executes(pid_t child, const char *name)
 {
-  char path[64], found[32] = "";
-  snprintf(path, sizeof path, "/proc/%d/comm", (int)child);
-  FILE *file = fopen(path, "re");
-  if (!file)
-    return false;
-  bool is = fgets(found, sizeof found, file) && strncmp(found, name, strlen(name)) == 0;
-  fclose(file);
-  return is;
+  struct proc_status status;
+  return proc_status_read("", child, 0, &status) && strcmp(status.name, name) == 0;
 }
 
 static void a_32_bit_program(void **state)
