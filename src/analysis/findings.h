@@ -206,8 +206,8 @@ struct sc_process {
   struct sc_site *sites;              size_t site_count, site_cap; /* costliest first */
   struct sc_module_findings *modules; size_t module_count, module_cap;
   uint64_t stacks, stack_walks, stacks_missing; /* stacks taken by the tracer; those that had to be walked; those that */
-  uint64_t stack_ns;                            /* could not be had in full. The time it took, in no wait; of it, that */
-  uint64_t stack_walk_ns, stack_longest_ns;     /* of those walked; and the longest of one that was not */
+  uint64_t stack_ns;                            /* could not be had in full. The time it took, in no wait; of it, */
+  uint64_t stack_walk_ns, stack_longest_ns;     /* that of those walked; and the longest of one that was not */
   bool has_steps;
   enum sc_step_source step_source;
   uint64_t steps, warmup; /* all that began; of them left out of minimum, median and maximum as warm-up */
@@ -259,9 +259,9 @@ struct sc_allowed { /* the syncs of all ranges synccount.allow:<reason>; they st
   const char *reason;
   uint64_t occurrences, syncs;
 };
-/* In the order in which reasons occur. Free *out. False: out of memory. */
+/* Of a process, and of all, in the order in which reasons occur. Free *out. False: out of memory. */
 bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **out, size_t *count);
-bool sc_findings_allowed(const struct sc_findings *findings, struct sc_allowed **out, size_t *count); /* of all processes */
+bool sc_findings_allowed(const struct sc_findings *findings, struct sc_allowed **out, size_t *count);
 
 /* The thread that waited longest, NULL if none had a sync. waiting (may be NULL): how many had one. Waits of several
  * threads overlap: only one thread's is a share of wall time. */
@@ -279,8 +279,8 @@ bool sc_process_is_whole(const struct sc_process *process);
  * syncs that each wait for a kernel queued just before. False: no ruler, a simulated device, or nothing to multiply. */
 bool sc_process_floor(const struct sc_findings *findings, const struct sc_process *process, struct sc_process_floor *out);
 
-/* What recording cost a process, about: its calls and launches at what the tracer timed at the end. NaN: it was not timed.
- * calls (may be NULL): those that were recorded, launches left out. */
+/* What recording cost a process, about: its calls and launches at what the tracer timed at the end. NaN: it was not
+ * timed. calls (may be NULL): those that were recorded, launches left out. */
 double sc_process_tracer_cost(const struct sc_process *process, uint64_t *calls);
 
 struct sc_rank {

@@ -43,7 +43,10 @@ static size_t names_first(struct names *names, const char *name, size_t index)
 
 /* ---- allowed syncs ----------------------------------------------------------------------------- */
 
-static bool is_allowed(const struct sc_range_findings *range) { return range->level && strcmp(range->level, "allow") == 0; }
+static bool is_allowed(const struct sc_range_findings *range)
+{
+  return range->level && strcmp(range->level, "allow") == 0;
+}
 
 static size_t allowed_ranges(const struct sc_process *process)
 {
@@ -70,7 +73,8 @@ static void add_allowed(const struct sc_process *process, struct names *reasons,
   }
 }
 
-static bool sum_allowed(const struct sc_process *processes, size_t process_count, struct sc_allowed **out, size_t *count)
+static bool sum_allowed(const struct sc_process *processes, size_t process_count, struct sc_allowed **out,
+                        size_t *count)
 {
   size_t used = 0, ranges = 0;
   for (size_t i = 0; i < process_count; ++i)

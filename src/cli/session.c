@@ -253,8 +253,8 @@ enum sc_status session_add_trace(const char *file, const struct sc_analysis_opti
   struct sc_reader *reader = NULL;
   enum sc_status status = sc_reader_open(file, &reader, err);
   const struct sc_process *same = status == SC_OK ? same_trace(findings, sc_reader_header(reader)) : NULL;
-  if (same && !sc_findings_warn(findings, "'%s' is left out: it is the same trace as '%s', of process %" PRIu64 ".", file,
-                                same->trace_path ? same->trace_path : "another one", same->pid))
+  if (same && !sc_findings_warn(findings, "'%s' is left out: it is the same trace as '%s', of process %" PRIu64 ".",
+                                file, same->trace_path ? same->trace_path : "another one", same->pid))
     status = sc_error_no_memory(err);
   else if (status == SC_OK && !same)
     status = sc_analysis_read(reader, options, findings, err);

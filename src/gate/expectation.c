@@ -27,13 +27,14 @@ static char **selector_of(const struct sc_gate_expectation *e, size_t index)
   return (char **)((char *)e + selectors[index].offset);
 }
 
-/* "WHAT a, b and c", and more behind them that is none of the list. */
+/* "WHAT a, b and c", as an SC_ERR_USAGE. */
 static enum sc_status words_error(struct sc_error *err, const char *what, const char *const *words, size_t count)
 {
   struct sc_buf buf = {0};
   for (size_t i = 0; i < count; ++i)
     sc_buf_printf(&buf, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", words[i]);
-  enum sc_status status = buf.failed ? sc_error_no_memory(err) : sc_error_set(err, SC_ERR_USAGE, "%s %s", what, buf.data);
+  enum sc_status status =
+      buf.failed ? sc_error_no_memory(err) : sc_error_set(err, SC_ERR_USAGE, "%s %s", what, buf.data);
   sc_buf_free(&buf);
   return status;
 }

@@ -62,7 +62,8 @@ enum sc_status sc_gate_parse_comparison(struct sc_gate_expectation *expectation,
                                         struct sc_error *err) SC_NODISCARD;
 /* Appends an expectation with cls -1 and nothing selected; NULL: out of memory. Complete it with sc_gate_complete. */
 struct sc_gate_expectation *sc_gate_add(struct sc_gate *gate) SC_NODISCARD;
-/* Selects by one of SC_SELECTORS or "class". SC_ERR_USAGE: there is no such selector, class, or it is selected already. */
+/* Selects by one of SC_SELECTORS or "class". SC_ERR_USAGE: there is no such selector or class, or it is selected
+ * already. */
 enum sc_status sc_gate_select(struct sc_gate_expectation *expectation, const char *name, const char *value,
                               struct sc_error *err) SC_NODISCARD;
 /* Checks that selectors, measure and comparison go together, and fills in `text`. SC_ERR_USAGE. */

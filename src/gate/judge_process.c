@@ -84,12 +84,13 @@ static void select_places(struct scope *s)
 static void select_ranges(struct scope *s)
 {
   for (size_t i = 0; i < s->p->range_count; ++i) {
+    const struct sc_range_findings *range = &s->p->ranges[i];
     const size_t above = s->parents[i];
-    s->wanted[i] = by_range(s->j->e) && wants_range(s->j->e, &s->p->ranges[i]);
+    s->wanted[i] = by_range(s->j->e) && wants_range(s->j->e, range);
     s->nested[i] = above != SC_NOWHERE && (s->wanted[above] || s->nested[above]);
-    s->allowed += s->p->ranges[i].level && strcmp(s->p->ranges[i].level, "allow") == 0 ? s->p->ranges[i].total.syncs : 0;
+    s->allowed += range->level && strcmp(range->level, "allow") == 0 ? range->total.syncs : 0;
     if (s->wanted[i])
-      s->submissions += s->p->ranges[i].total.submissions;
+      s->submissions += range->total.submissions;
   }
 }
 

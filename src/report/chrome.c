@@ -227,8 +227,8 @@ static int by_id(const void *left, const void *right)
   return a->id != b->id ? (a->id > b->id) - (a->id < b->id) : (a->index > b->index) - (a->index < b->index);
 }
 
-/* Ids that are unique, in the order of their indexes: a number that came before is replaced. Takes list. NULL: memory is
- * out. */
+/* Ids that are unique, in the order of their indexes: a number that came before is replaced. Takes list. NULL: memory
+ * is out. */
 static uint64_t *unique_ids(struct numbered *list, size_t count)
 {
   uint64_t *ids = list ? sc_calloc_array(count + 1, sizeof *ids) : NULL;

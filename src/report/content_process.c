@@ -412,7 +412,10 @@ static bool continues(const struct tree *tree, size_t a, size_t b)
 }
 
 /* No sync in it, nor in the start/end ranges below it, whose calls are not in its total. */
-static bool is_quiet(const struct tree *tree, size_t at, size_t size) { return tree->loud[at] == tree->loud[at + size]; }
+static bool is_quiet(const struct tree *tree, size_t at, size_t size)
+{
+  return tree->loud[at] == tree->loud[at + size];
+}
 
 /* One row for `count` equal siblings and for all their equal copies elsewhere in the tree. */
 static void range_row(struct tree *tree, const size_t *nodes, size_t node_count, const char *last_name)

@@ -211,7 +211,8 @@ void sc_content_sites(struct sc_doc *doc, const struct sc_process *p, bool simul
                       unsigned width)
 {
   const size_t shown = p->site_count < SITE_ROWS ? p->site_count : SITE_ROWS;
-  struct sites sites = {.doc = doc, .process = p, .trip_us = trip && !simulated ? trip->p50_us : NAN, .simulated = simulated};
+  struct sites sites = {
+      .doc = doc, .process = p, .trip_us = trip && !simulated ? trip->p50_us : NAN, .simulated = simulated};
 
   if (!p->site_count)
     return;

@@ -485,8 +485,9 @@ static void put_heat_of(struct sc_buf *html, const struct sc_run *run)
 
 static bool has_heat(const struct sc_run *run)
 {
+  /* Reports of old do not say in which layers those outside of experts were. */
   return run->counted && run->by_layer_expert && run->forwards && run->experts && run->layers &&
-         (run->by_layer_outside || run->outside_experts == 0); /* reports of old do not say in which layers those were */
+         (run->by_layer_outside || run->outside_experts == 0);
 }
 
 /* Of each variant and token count the largest number of experts. */

@@ -345,8 +345,8 @@ static bool is_taken(const struct reading *r, size_t at)
   return false;
 }
 
-/* Several reports may have assumed other round trips: findings have all of them. What runs have for them keeps its place;
- * a run has no floor for what its report did not assume. */
+/* Several reports may have assumed other round trips: findings have all of them. What runs have for them keeps its
+ * place; a run has no floor for what its report did not assume. */
 static void take_assumed(struct reading *r, const json_t *root, struct sc_findings *f)
 {
   const json_t *list = part(r, root, "assumed_round_trips_us", JSON_ARRAY), *value;

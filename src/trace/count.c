@@ -7,7 +7,6 @@
 
 #define NOT_READY 600 /* cudaErrorNotReady, CUDA_ERROR_NOT_READY */
 
-
 static bool same_stream(struct sc_count_stream a, struct sc_count_stream b) {
   if (a.handle == 0 || a.handle != b.handle)
     return false;

@@ -85,8 +85,8 @@ struct sc_counter { /* zeroed, then the first three set */
 /* What a call of this full name is. op: SC_OP_NONE asks by the name. late: recording began after CUDA had been used. */
 void sc_call_kind_set(struct sc_call_kind *kind, enum sc_op op, const char *name, bool late);
 
-/* Whether such a call could have been a sync, had it not been refused or captured. direction, dst: enum sc_direction and
- * sc_memory, as far as they are known: rather one too many than one too few. */
+/* Whether such a call could have been a sync, had it not been refused or captured. direction, dst: enum sc_direction
+ * and sc_memory, as far as they are known: rather one too many than one too few. */
 bool sc_call_could_block(enum sc_op op, unsigned direction, uint32_t dst, uint32_t flags, uint64_t bytes);
 /* The status of a call that was refused because a stream was being captured, in both APIs. */
 static inline bool sc_call_was_refused(int status) {

@@ -499,8 +499,8 @@ static bool belongs_to_open(const struct sc_open_call *open, uint32_t correlatio
 /* ---- calls that were entered before the session ------------------------------------------------------
  * They are none of its own, and nor are the driver calls that are made inside them, whose own entry may come when the
  * session has begun. Such a driver call has the id of the call around it, and ids go up: the highest one that came by
- * while the gate was shut tells what had been entered by then, also before there were callbacks. A thread is asked until
- * its first other call. */
+ * while the gate was shut tells what had been entered by then, also before there were callbacks. A thread is asked
+ * until its first other call. */
 static bool is_later(uint32_t correlation, uint32_t than) { return (int32_t)(correlation - than) > 0; }
 
 static void note_before(uint32_t correlation) {

@@ -49,7 +49,7 @@ struct client {
 
 static struct wire listener = { .fd = -1 };
 static struct client clients[CLIENTS_MAX];
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* the socket's file is made, or removed; for the next four */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* the socket's file is made, or removed; for these three: */
 static char socket_path[SC_CONTROL_PATH];
 static struct stat socket_file;
 static bool socket_there;    /* socket_path is ours */
@@ -128,8 +128,8 @@ static bool listen_at(const char *path) {
     (void)close(fd);
     return false;
   }
-  if (chmod(address.sun_path, 0600) != 0 || listen(fd, CLIENTS_MAX) != 0 || lstat(address.sun_path, &socket_file) != 0 ||
-      rename(address.sun_path, path) != 0) {
+  if (chmod(address.sun_path, 0600) != 0 || listen(fd, CLIENTS_MAX) != 0 ||
+      lstat(address.sun_path, &socket_file) != 0 || rename(address.sun_path, path) != 0) {
     (void)unlink(address.sun_path);
     (void)close(fd);
     return false;

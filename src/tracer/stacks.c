@@ -5,7 +5,8 @@
  *
  * Native frames cost microseconds to walk, so each thread remembers its last stacks by stack pointer, call and Python
  * frames, with the places on the stack where every return address was. If all of them still hold what they held, it
- * is the same stack. Several can have one key: a program without Python that comes to one depth by several ways. Walks have a budget: a program whose stacks never repeat is not slowed down by them. */
+ * is the same stack. Several can have one key: a program without Python that comes to one depth by several ways. Walks
+ * have a budget: a program whose stacks never repeat is not slowed down by them. */
 #include "tracer/stacks.h"
 
 #include <errno.h>
@@ -22,9 +23,9 @@
 #define STACKS 32768u
 #define FRAMES 32768u
 #define FILES 1024u
-#define PROBES 32u         /* places of a table that are looked at */
-#define SETS 32u /* of the stacks that a thread remembers, by their keys; */
-#define WAYS 8u  /* in each so many, whose keys are one cache line */
+#define PROBES 32u           /* places of a table that are looked at */
+#define SETS 32u             /* of the stacks that a thread remembers, by their keys; */
+#define WAYS 8u              /* in each so many, whose keys are one cache line */
 #define WALKS_FREE 50000000u /* ns that a thread may spend on walks before */
 #define WALKS_SHARE 50u      /* they must be less than 1/50 of its time */
 
@@ -172,9 +173,9 @@ static bool still_there(const struct remembered *entry, uint64_t pointer) {
   return true;
 }
 
-/* Looking a file up is the dearest part of knowing a stack again. A file stays loaded for as long as one that was linked
- * against it, so of PyTorch's only its Python module has to be looked at. A file is left out for one that is still in, so
- * whatever hangs together keeps one that is looked at. */
+/* Looking a file up is the dearest part of knowing a stack again. A file stays loaded for as long as one that was
+ * linked against it, so of PyTorch's only its Python module has to be looked at. A file is left out for one that is
+ * still in, so whatever hangs together keeps one that is looked at. */
 static uint32_t leave_out_kept(struct watched_file *files, uint32_t count) {
   for (uint32_t i = 0; i < count;) {
     uint32_t by = 0;

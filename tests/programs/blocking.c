@@ -226,8 +226,8 @@ static cudaError_t launch_spin(struct place *p, cudaStream_t stream, double kern
 
 /* One measurement: how long the call took while the kernel ran. An error, or a kernel that was too short to tell, gives
  * false. */
-static bool measure_once(struct place *p, const struct call *c, cudaStream_t kernel_stream, double kernel_us, double *us,
-                         char why[256]) {
+static bool measure_once(struct place *p, const struct call *c, cudaStream_t kernel_stream, double kernel_us,
+                         double *us, char why[256]) {
   cudaError_t status = c->make(p);
   if (status == cudaSuccess)
     status = cudaDeviceSynchronize();

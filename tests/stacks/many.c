@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * many THREADS PATHS CALLS ROUNDS PLUGIN...: threads that start together and go down the same PATHS, each a stack of its
- * own, at the bottom of which they synchronise CALLS times, and all of that ROUNDS times; the first loads and unloads the plug-ins, and calls them,
- * meanwhile. */
+ * many THREADS PATHS CALLS ROUNDS PLUGIN...: threads that start together and go down the same PATHS, each a stack of
+ * its own, at the bottom of which they synchronise CALLS times, and all of that ROUNDS times; the first loads and
+ * unloads the plug-ins, and calls them, meanwhile. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
