@@ -409,6 +409,17 @@ static void take_ops(struct reading *r, const json_t *syncs, struct sc_run *run)
   }
 }
 
+/* Whether the report has a count for each op of each expert; only then there is memory for them. */
+static bool has_expert_ops(const json_t *by_op, const struct sc_run *run)
+{
+  for (size_t op = 0; op < run->by_op_count; ++op) {
+    const json_t *list = value_of(by_op, run->by_op[op].name);
+    if (!list || json_array_size(list) != run->experts)
+      return false;
+  }
+  return true;
+}
+
 /* Whatever is counted by expert comes after by_expert, which says that there are so many. */
 static void take_experts(struct reading *r, const json_t *syncs, struct sc_run *run)
 {
@@ -418,6 +429,10 @@ static void take_experts(struct reading *r, const json_t *syncs, struct sc_run *
   take_list(r, syncs, "by_expert", run->experts, &run->by_expert);
   if (!by_op || !run->by_expert)
     return;
+  if (r->failed || !has_expert_ops(by_op, run)) {
+    refuse(r, "by_expert_op", "a list for each op with one for each expert");
+    return;
+  }
   run->by_expert_op = sc_calloc_array(run->experts + 1, sizeof *run->by_expert_op);
   for (uint64_t expert = 0; run->by_expert_op && expert < run->experts; ++expert) {
     if (!(run->by_expert_op[expert] = sc_calloc_array(ops + 1, sizeof **run->by_expert_op)))
@@ -427,8 +442,6 @@ static void take_experts(struct reading *r, const json_t *syncs, struct sc_run *
     no_memory(r);
   for (size_t op = 0; op < ops && !r->failed; ++op) {
     take_list(r, by_op, run->by_op[op].name, run->experts, &column);
-    if (!column)
-      refuse(r, "by_expert_op", "a list for each op");
     for (uint64_t expert = 0; column && expert < run->experts; ++expert)
       run->by_expert_op[expert][op] = column[expert];
     free(column);

@@ -67,6 +67,24 @@ static void a_report_is_known_wherever_its_schema_stands(void **state)
   }
 }
 
+/* A small file of two long lists must not ask for as many counts as their product. */
+static void counts_that_a_report_does_not_have_get_no_memory(void **state)
+{
+  struct sc_findings *f = sc_findings_new();
+  struct sc_error err = {0};
+  char *path = write_text(HEAD "\"runs\": [{\"variant\": \"x\", \"experts\": 3, \"syncs\": {\"by_expert\": [1, 1, 1], "
+                               "\"by_op\": {\"any\": 2, \"nonzero\": 1}, "
+                               "\"by_expert_op\": {\"any\": [1, 1, 0], \"nonzero\": [1]}}}]}");
+  (void)state;
+  assert_int_equal(sc_report_read_json(path, f, &err), SC_ERR_FORMAT);
+  assert_int_equal(f->run_count, 1);
+  assert_non_null(f->runs[0].by_expert);
+  assert_null(f->runs[0].by_expert_op);
+  unlink(path);
+  free(path);
+  sc_findings_free(f);
+}
+
 static void what_is_not_as_described_is_refused_with_its_place(void **state)
 {
   (void)state;
@@ -108,6 +126,9 @@ static void what_is_not_as_described_is_refused_with_its_place(void **state)
 #undef RUN
   assert_refused(HEAD "\"runs\": [{\"variant\": \"x\", \"experts\": 1, \"syncs\": {\"by_expert\": [3], "
                       "\"by_op\": {\"any\": 3}, \"by_expert_op\": {}}}]}",
+                 SC_ERR_FORMAT, "runs[0].by_expert_op is not a list for each op");
+  assert_refused(HEAD "\"runs\": [{\"variant\": \"x\", \"experts\": 1, \"syncs\": {\"by_expert\": [3], "
+                      "\"by_op\": {\"any\": 3}, \"by_expert_op\": {\"any\": [1, 2]}}}]}",
                  SC_ERR_FORMAT, "runs[0].by_expert_op is not a list for each op");
   assert_refused(HEAD "\"assumed_round_trips_us\": [\"26\"]}", SC_ERR_FORMAT, "assumed_round_trips_us");
   assert_refused(HEAD "\"controls\": [{\"sorted_syncs\": 3}]}", SC_ERR_FORMAT, "controls[0].sorted_syncs");
@@ -260,6 +281,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_report_is_known_wherever_its_schema_stands),
+      cmocka_unit_test(counts_that_a_report_does_not_have_get_no_memory),
       cmocka_unit_test(what_is_not_as_described_is_refused_with_its_place),
       cmocka_unit_test(deep_nesting_is_refused),
       cmocka_unit_test(only_reports_look_like_reports),
