@@ -845,7 +845,7 @@ static void take_losses(struct reading *r, const json_t *root, struct sc_finding
   }
 }
 
-/* That the ruler drifts is said by each writer anew, of the first ruler. */
+/* That the ruler drifts is said by each writer anew, of the first ruler, as the last warning. */
 static void take_warnings(struct reading *r, const json_t *root, bool first_ruler, struct sc_findings *f)
 {
   const json_t *list = part(r, root, "warnings", JSON_ARRAY), *item;
@@ -857,7 +857,7 @@ static void take_warnings(struct reading *r, const json_t *root, bool first_rule
   {
     if (!json_is_string(item))
       refuse(r, "warnings", "a list of texts");
-    else if (drifts && strncmp(json_string_value(item), "DRIFT: ", 7) == 0)
+    else if (drifts && i + 1 == json_array_size(list) && strncmp(json_string_value(item), "DRIFT: ", 7) == 0)
       continue;
     else if (!sc_findings_warn(f, "%s", json_string_value(item)))
       no_memory(r);

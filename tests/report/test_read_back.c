@@ -275,6 +275,27 @@ static void a_drifting_ruler_is_said_once(void **state)
   check("drift", f);
 }
 
+static void two_drifting_rulers_are_both_said(void **state)
+{
+  struct sc_findings *f = fixture_full(), *both = sc_findings_new(), *read;
+  char *json;
+
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    for (int i = 8; i < 12; i++)
+      f->ruler[0].block_means_us[i] *= 1.5;
+    json = render(f, "json", NULL);
+    read_into(both, json);
+    free(json);
+  }
+  read = check_json("two drifts", both);
+  assert_int_equal(read->warning_count, both->warning_count);
+  assert_int_equal(strncmp(read->warnings[read->warning_count - 1], "DRIFT: ", 7), 0);
+  sc_findings_free(read);
+  sc_findings_free(both);
+  sc_findings_free(f);
+}
+
 /* A field that nobody knows the key of may be null, too. */
 static void facts_of_any_name_are_the_same_again(void **state)
 {
@@ -412,6 +433,7 @@ int main(void)
       cmocka_unit_test(every_part_of_a_simulated_process_is_the_same_again),
       cmocka_unit_test(what_a_run_has_outside_of_experts_is_in_its_heat_map),
       cmocka_unit_test(a_drifting_ruler_is_said_once),
+      cmocka_unit_test(two_drifting_rulers_are_both_said),
       cmocka_unit_test(facts_of_any_name_are_the_same_again),
       cmocka_unit_test(reports_that_assumed_other_round_trips_are_read_together),
       cmocka_unit_test(a_floor_is_told_at_what_its_report_assumed),
