@@ -514,7 +514,8 @@ static void note_before(uint32_t correlation) {
 void sc_callback_await_one(void) {
   const struct timespec pause = { 0, 100 * 1000 };
   uint64_t until = sc_clock_mono_ns() + (uint64_t)AWAIT_MS * 1000000u;
-  while (atomic_load_explicit(&last_before, memory_order_relaxed) == 0 && sc_clock_mono_ns() < until)
+  uint32_t first = atomic_load_explicit(&last_before, memory_order_relaxed); /* from when not all were enabled */
+  while (atomic_load_explicit(&last_before, memory_order_relaxed) == first && sc_clock_mono_ns() < until)
     (void)nanosleep(&pause, NULL);
 }
 

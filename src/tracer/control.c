@@ -128,13 +128,19 @@ static bool listen_at(const char *path) {
     (void)close(fd);
     return false;
   }
-  if (chmod(address.sun_path, 0600) != 0 || listen(fd, CLIENTS_MAX) != 0 ||
-      lstat(address.sun_path, &socket_file) != 0 || rename(address.sun_path, path) != 0) {
+  struct stat made;
+  if (chmod(address.sun_path, 0600) != 0 || listen(fd, CLIENTS_MAX) != 0 || lstat(address.sun_path, &made) != 0) {
     (void)unlink(address.sun_path);
     (void)close(fd);
     return false;
   }
-  return hold(&listener, fd);
+  if (!hold(&listener, fd) || rename(address.sun_path, path) != 0) {
+    (void)unlink(address.sun_path);
+    let_go(&listener);
+    return false;
+  }
+  socket_file = made;
+  return true;
 }
 
 static bool listen_somewhere(void) {
