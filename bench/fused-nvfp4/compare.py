@@ -260,7 +260,7 @@ def middle(ceilings, key):
 
 
 def aims_of(name, tokens, roofline_us):
-    """(what, kind, least) of each aim that the issue sets for such a point."""
+    """(what, kind, least) of each aim for such a point, as docs/fused-nvfp4.md has them."""
     if roofline_us < AIM_FROM_US:
         return []
     if tokens <= DECODE_TOKENS:

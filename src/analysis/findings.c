@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "analysis/tally.h"
-#include "base/selectors.h"
 
 const char *sc_class_name(enum sc_class cls)
 {

@@ -7,6 +7,9 @@
 #include "base/base.h"
 #include "trace/counts.h"
 
+/* The words of classes, in the order of enum sc_class, and those of levels that ranges can be given. */
+#define SC_CLASS_WORDS "explicit", "copy", "pageable", "implicit"
+#define SC_LEVEL_WORDS "run", "step", "layer", "expert", "op"
 const char *sc_class_name(enum sc_class cls); /* "explicit", "copy", "pageable", "implicit" */
 int sc_class_named(const char *name);         /* the enum sc_class of that name; -1: none */
 const char *sc_memory_name(unsigned memory);  /* enum sc_memory as a word: "pinned"; "unknown" for any other value */
@@ -259,6 +262,7 @@ struct sc_allowed { /* the syncs of all ranges synccount.allow:<reason>; they st
   const char *reason;
   uint64_t occurrences, syncs;
 };
+bool sc_range_is_allowed(const struct sc_range_findings *range);
 /* Of a process, and of all, in the order in which reasons occur. Free *out. False: out of memory. */
 bool sc_process_allowed(const struct sc_process *process, struct sc_allowed **out, size_t *count);
 bool sc_findings_allowed(const struct sc_findings *findings, struct sc_allowed **out, size_t *count);

@@ -43,7 +43,7 @@ static size_t names_first(struct names *names, const char *name, size_t index)
 
 /* ---- allowed syncs ----------------------------------------------------------------------------- */
 
-static bool is_allowed(const struct sc_range_findings *range)
+bool sc_range_is_allowed(const struct sc_range_findings *range)
 {
   return range->level && strcmp(range->level, "allow") == 0;
 }
@@ -52,7 +52,7 @@ static size_t allowed_ranges(const struct sc_process *process)
 {
   size_t count = 0;
   for (size_t i = 0; i < process->range_count; ++i)
-    count += is_allowed(&process->ranges[i]);
+    count += sc_range_is_allowed(&process->ranges[i]);
   return count;
 }
 
@@ -60,7 +60,7 @@ static void add_allowed(const struct sc_process *process, struct names *reasons,
 {
   for (size_t i = 0; i < process->range_count; ++i) {
     const struct sc_range_findings *range = &process->ranges[i];
-    if (!is_allowed(range))
+    if (!sc_range_is_allowed(range))
       continue;
     /* A report that was read back may call any range allowed. */
     const bool ours = strncmp(range->name, ALLOW, strlen(ALLOW)) == 0;

@@ -3,7 +3,6 @@
  * push/pop range in which it was started. What the limits shut out is gathered in one child "(other ranges)" of the
  * range it would have been under, so that the inclusive counts above stay exact. */
 #include "analysis/internal.h"
-#include "base/selectors.h"
 
 #include <math.h>
 #include <stdlib.h>

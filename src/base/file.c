@@ -6,18 +6,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-FILE *sc_temporary_file(void) {
+FILE *sc_temporary_file(void)
+{
   const char *folder = getenv("TMPDIR");
-  char *name = sc_asprintf("%s/synccount-XXXXXX", folder != NULL && *folder != '\0' ? folder : "/tmp");
-  int fd = name != NULL ? mkstemp(name) : -1, reason = errno;
+  char *name = sc_asprintf("%s/synccount-XXXXXX", folder && *folder ? folder : "/tmp");
+  int fd = name ? mkstemp(name) : -1, reason = errno;
   if (fd >= 0)
     (void)unlink(name);
   free(name);
   FILE *file = fd >= 0 ? fdopen(fd, "w+b") : NULL;
-  if (file == NULL && fd >= 0) {
+  if (!file && fd >= 0) {
     reason = errno;
     (void)close(fd);
   }
-  errno = file == NULL ? reason : errno;
+  errno = file ? errno : reason;
   return file;
 }

@@ -176,6 +176,18 @@ size_t sc_utf8_length(const char *text, size_t n)
   return length;
 }
 
+char *sc_next_line(char **rest)
+{
+  char *line = *rest;
+  if (!line || !*line)
+    return NULL;
+  char *end = strchr(line, '\n');
+  if (end)
+    *end++ = '\0';
+  *rest = end;
+  return line;
+}
+
 /* U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069: they turn the direction of the text around them, or break its
  * line. */
 static bool steers_text(const char *text, size_t length)

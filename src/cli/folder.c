@@ -95,16 +95,25 @@ void folder_use_room(const struct folder *folder)
   free(mark);
 }
 
-static void claim_temporary(struct folder *folder)
+/* Two that find the folder empty at the same time: one of them makes the mark. */
+static enum sc_status claim(struct folder *folder, struct sc_error *err)
 {
   char *mark = folder_file(folder, CLAIM);
-  int fd = mark ? open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+  if (!mark)
+    return sc_error_no_memory(err);
+  int fd = open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  int reason = errno;
   free(mark);
-  if (fd < 0)
-    return;
-  reserve_room(fd);
-  close(fd);
-  folder->claimed = true;
+  if (fd >= 0) {
+    reserve_room(fd);
+    close(fd);
+    folder->claimed = true;
+    return SC_OK;
+  }
+  if (reason == EEXIST)
+    return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: '%s' is used by another synccount: give a new folder",
+                        folder->path);
+  return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot write into '%s': %s", folder->path, strerror(reason));
 }
 
 static enum sc_status open_temporary(struct folder *out, struct sc_error *err)
@@ -121,7 +130,7 @@ static enum sc_status open_temporary(struct folder *out, struct sc_error *err)
     return SC_ERR_SYSTEM;
   }
   *out = (struct folder){.path = path, .temporary = true};
-  claim_temporary(out);
+  (void)claim(out, NULL); /* on a full disk it is a folder all the same */
   return SC_OK;
 }
 
@@ -193,27 +202,6 @@ static enum sc_status whole_path(const char *path, char **out, struct sc_error *
   free(*out);
   *out = NULL;
   return SC_ERR_USAGE;
-}
-
-/* Two that find the folder empty at the same time: one of them makes the mark. */
-static enum sc_status claim(struct folder *folder, struct sc_error *err)
-{
-  char *mark = folder_file(folder, CLAIM);
-  if (!mark)
-    return sc_error_no_memory(err);
-  int fd = open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  int reason = errno;
-  free(mark);
-  if (fd >= 0) {
-    reserve_room(fd);
-    close(fd);
-    folder->claimed = true;
-    return SC_OK;
-  }
-  if (reason == EEXIST)
-    return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: '%s' is used by another synccount: give a new folder",
-                        folder->path);
-  return sc_error_set(err, SC_ERR_USAGE, "--keep-traces: cannot write into '%s': %s", folder->path, strerror(reason));
 }
 
 static enum sc_status open_kept(const char *keep, const struct job *job, struct folder *out, struct sc_error *err)

@@ -27,19 +27,6 @@ bool proc_read(const char *root, pid_t pid, const char *file, struct sc_buf *out
   return fd >= 0 && n == 0 && !out->failed;
 }
 
-/* The text's lines one by one, without their ends. Changes the text. NULL: there is no more. */
-static char *next_line(char **rest)
-{
-  char *line = *rest;
-  if (!line || !*line)
-    return NULL;
-  char *end = strchr(line, '\n');
-  *rest = end ? end + 1 : NULL;
-  if (end)
-    *end = '\0';
-  return line;
-}
-
 /* ---- status ------------------------------------------------------------------------------------ */
 
 static pid_t last_number(const char *text)
@@ -82,7 +69,7 @@ bool proc_status_read(const char *root, pid_t pid, pid_t thread, struct proc_sta
   bool ok = proc_read(root, pid, file, &text);
   int reason = errno;
   char *rest = text.data;
-  for (const char *line; ok && (line = next_line(&rest));)
+  for (const char *line; ok && (line = sc_next_line(&rest));)
     take_line(line, &found);
   sc_buf_free(&text);
   if (ok && !found.state) { /* it went meanwhile */
@@ -125,7 +112,7 @@ bool proc_maps_read(const char *root, pid_t pid, struct proc_maps *out)
   bool ok = proc_read(root, pid, "maps", &text);
   int reason = errno;
   char *rest = text.data;
-  for (const char *line; ok && (line = next_line(&rest));) {
+  for (const char *line; ok && (line = sc_next_line(&rest));) {
     ok = add_map(line, &maps);
     reason = ENOMEM;
   }

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gate/gate.h"
+
 static const char *const known_variants[] = {SC_VARIANT_WORDS, NULL};
 static const char *const known_act_quants[] = {"w4a4", "w4a16", NULL};
 static const char *const known_paths[] = {"portable", "native", NULL};

@@ -19,7 +19,7 @@ static const char *const layout_words[] = {[SC_CONFIG_LAYOUT_NONE] = "none",
 static const char *const scoring_words[] = {[SC_CONFIG_SOFTMAX] = "softmax", [SC_CONFIG_SIGMOID] = "sigmoid", NULL};
 static const char *const activation_words[] = {"silu", "swigluoai", "swigluoai_uninterleave", "relu2_no_mul", NULL};
 static const char *const routing_words[] = {"router", "uniform", "skewed", "one-expert", NULL};
-static const char *const variant_words[] = {SC_VARIANT_WORDS, NULL};
+const char *const config_variant_words[] = {"masked", "sorted", "fused-nvfp4", NULL};
 
 /* The tables end with a NULL key. */
 static const struct field router_fields[] = {
@@ -159,7 +159,7 @@ const struct field config_run_fields[] = {
      .kind = FIELD_NAMES,
      .offset = RUN(variants),
      .extra = RUN(variants_count),
-     .words = variant_words},
+     .words = config_variant_words},
     {.key = "layers",
      .kind = FIELD_NUMBER,
      .offset = RUN(layers),

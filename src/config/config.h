@@ -4,7 +4,6 @@
 #define SC_CONFIG_H
 
 #include "base/base.h"
-#include "base/selectors.h"
 
 /* A parameter that a model may leave out, or set to null, is not passed on: absent is never the same as a number. */
 struct sc_config_real {
@@ -84,10 +83,7 @@ void sc_config_free(struct sc_config *config); /* accepts NULL and half-built on
 struct sc_config_expectation { /* texts are as written, and NULL where absent; what they mean is not config's to say */
   size_t line, column;
   char *expect; /* "sorted.syncs_per_layer == 1"; excludes measure and comparison */
-#define SC_SELECTOR_MEMBER(name) char *name;
-  SC_SELECTORS(SC_SELECTOR_MEMBER)
-#undef SC_SELECTOR_MEMBER
-  char *cls;
+  char *variant, *process, *rank, *thread, *range, *level, *site, *cls;
   char *measure, *equals, *at_most, *at_least, **between; /* exactly one comparison, if there is a measure */
   size_t between_count;                                   /* 2 */
   char *reason;

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "config/fields.h"
 
+extern const char *const config_variant_words[];
 extern const struct field config_run_fields[]; /* offsets are those of struct sc_config */
 void config_release(struct sc_config *config); /* what it points to */
 

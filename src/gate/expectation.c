@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/selectors.h"
 #include "gate/gate.h"
 
 static const char *const measure_names[] = {SC_MEASURE_WORDS};

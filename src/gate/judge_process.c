@@ -88,7 +88,7 @@ static void select_ranges(struct scope *s)
     const size_t above = s->parents[i];
     s->wanted[i] = by_range(s->j->e) && wants_range(s->j->e, range);
     s->nested[i] = above != SC_NOWHERE && (s->wanted[above] || s->nested[above]);
-    s->allowed += range->level && strcmp(range->level, "allow") == 0 ? range->total.syncs : 0;
+    s->allowed += sc_range_is_allowed(range) ? range->total.syncs : 0;
     if (s->wanted[i])
       s->submissions += range->total.submissions;
   }

@@ -110,18 +110,6 @@ void host_names_free(char **names, size_t count)
   free(names);
 }
 
-char *host_next_line(char **cursor)
-{
-  char *line = *cursor;
-  if (!line || !*line)
-    return NULL;
-  char *end = strchr(line, '\n');
-  if (end)
-    *end++ = '\0';
-  *cursor = end;
-  return line;
-}
-
 char *host_value(const char *text, const char *key)
 {
   size_t length = strlen(key);

@@ -18,10 +18,6 @@ void host_names_free(char **names, size_t count);
  * none. */
 char *host_value(const char *text, const char *key) SC_NODISCARD;
 
-/* The rest of text's line, and the start of the next one: for walking. Returns NULL at the end. *line is cut in place.
- */
-char *host_next_line(char **cursor);
-
 /* Each fills its fields of host; NULL values are left where nothing is known. */
 void host_read_virtualization(const char *sysroot, const char *cpuinfo, struct sc_host *host);
 void host_read_quota(const char *sysroot, struct sc_host *host);

@@ -23,7 +23,7 @@ static bool list_has(const char *text, const char *word)
 static char *group_path(const char *cgroup, bool v2)
 {
   char *copy = sc_strdup(cgroup), *cursor = copy, *path = NULL;
-  for (char *line; !path && (line = host_next_line(&cursor));) {
+  for (char *line; !path && (line = sc_next_line(&cursor));) {
     char *id = strsep(&line, ":"), *controllers = line ? strsep(&line, ":") : NULL;
     if (!line)
       continue;
@@ -43,7 +43,7 @@ static bool find_mount(const char *mountinfo, bool v2, struct mount *mount)
 {
   char *copy = sc_strdup(mountinfo), *cursor = copy;
   bool found = false;
-  for (char *line; !found && (line = host_next_line(&cursor));) {
+  for (char *line; !found && (line = sc_next_line(&cursor));) {
     char *tail = strstr(line, " - ");
     if (!tail)
       continue;

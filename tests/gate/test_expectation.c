@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "gate/gate.h"
 
 static void assert_refused(const char *text, const char *what)
@@ -195,6 +196,38 @@ static void every_selector_is_read_and_told(void **state)
   }
 }
 
+/* What the gate knows can be written in YAML; what it does not know it refuses itself. */
+static void yaml_knows_every_selector_and_word(void **state)
+{
+  static const char *const names[] = {SC_SELECTORS(NAME) "class"};
+  static const struct {
+    const char *key, *words[SC_GATE_MEASURE_COUNT + 1];
+  } sets[] = {{"variant", {SC_VARIANT_WORDS}},
+              {"level", {SC_LEVEL_WORDS}},
+              {"class", {SC_CLASS_WORDS}},
+              {"measure", {SC_MEASURE_WORDS}}};
+  struct sc_buf text = {0};
+  (void)state;
+  sc_buf_puts(&text, "version: 1\nexpect:\n");
+  for (size_t i = 0; i < SC_COUNTOF(sets); ++i) {
+    for (size_t k = 0; sets[i].words[k]; ++k)
+      sc_buf_printf(&text, "  - equals: 1\n    %s: %s\n%s", sets[i].key, sets[i].words[k],
+                    strcmp(sets[i].key, "measure") == 0 ? "" : "    measure: syncs\n");
+  }
+  for (size_t i = 0; i < SC_COUNTOF(names); ++i)
+    sc_buf_printf(&text, "  - equals: 1\n    measure: syncs\n    %s: %s\n", names[i],
+                  strcmp(names[i], "variant") == 0 ? "sorted"
+                  : strcmp(names[i], "level") == 0 ? "step"
+                  : strcmp(names[i], "class") == 0 ? "copy"
+                                                   : "x");
+  struct sc_config_gate *gate = NULL;
+  struct sc_error err = {0};
+  if (sc_config_read_gate_memory(text.data, text.len, "g.yaml", &gate, &err) != SC_OK)
+    fail_msg("%s", err.message);
+  sc_config_gate_free(gate);
+  sc_buf_free(&text);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -207,6 +240,7 @@ int main(void)
       cmocka_unit_test(selectors_that_do_not_go_together_are_refused),
       cmocka_unit_test(the_manual_has_every_selector_and_word),
       cmocka_unit_test(every_selector_is_read_and_told),
+      cmocka_unit_test(yaml_knows_every_selector_and_word),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
