@@ -149,11 +149,13 @@ static bool add_conditions(const struct sc_reader *reader, const struct sc_proce
   return ok;
 }
 
-/* Asked for, and not one seen. */
+/* Asked for, and not one seen. A process that waited for nothing and submitted nothing has nothing a module could have
+ * told: torch.compile's workers load CUDA and leave the GPU alone. */
 static bool warn_of_modules(const struct sc_reader *reader, const struct sc_process *process, const char *label,
                             struct sc_findings *f)
 {
-  if (!sc_reader_meta(reader, "torch_modules") || process->unmeasured)
+  if (!sc_reader_meta(reader, "torch_modules") || process->unmeasured ||
+      (process->counts.syncs == 0 && process->counts.submissions == 0))
     return true;
   for (size_t i = 0; i < process->range_count; ++i) {
     if (strcmp(process->ranges[i].domain, SC_MODULE_DOMAIN) == 0 && strcmp(process->ranges[i].path, "backward") != 0)

@@ -404,6 +404,27 @@ static void modules_that_were_asked_for_and_not_seen_are_told(void **state)
   close_trace(&r);
 }
 
+/* A worker of torch.compile: CUDA is loaded, memory perhaps allocated, nothing runs. */
+static void a_process_that_used_no_gpu_is_not_asked_for_its_modules(void **state)
+{
+  (void)state;
+  struct read r;
+  open_trace(&r);
+  mt_meta(r.thread, "torch_modules", "/a/libsynccount.so");
+  mt_call(r.t, r.thread, "cudaMalloc_v3020", (struct mt_call){.start_ns = 20, .duration_ns = 5});
+  read_as(&r, NULL);
+  assert_true(r.process->counts.api_calls == 1 && !r.process->unmeasured);
+  assert_false(warned(&r, "--torch-modules"));
+  close_trace(&r);
+  open_trace(&r);
+  mt_meta(r.thread, "torch_modules", "/a/libsynccount.so");
+  mt_call(r.t, r.thread, "cudaMalloc_v3020", (struct mt_call){.start_ns = 20, .duration_ns = 5});
+  mt_launch(r.thread, 1); /* after the last record: nothing waits for it */
+  read_as(&r, NULL);
+  assert_true(warned(&r, "--torch-modules saw no call of a PyTorch module"));
+  close_trace(&r);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -422,6 +443,7 @@ int main(void)
       cmocka_unit_test(more_modules_than_ranges_are_kept_apart),
       cmocka_unit_test(compiled_regions_and_a_profiler_are_told),
       cmocka_unit_test(modules_that_were_asked_for_and_not_seen_are_told),
+      cmocka_unit_test(a_process_that_used_no_gpu_is_not_asked_for_its_modules),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,8 @@ def check_compile(what, known, report):
         "compile-told",
         "; ".join(w for w in report.warnings if "compiled" in w) or "no warning",
     )
+    missed = [w for w in report.warnings if "saw no call" in w]  # of a worker of Inductor, which runs nothing itself
+    say(not missed, "compile-workers", "; ".join(missed) or "no process is said to have lost its modules")
 
 
 def check_profile(what, known, report):
