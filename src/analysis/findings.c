@@ -170,7 +170,6 @@ static void free_field(struct sc_field *field)
   free(field->group);
   free(field->key);
   free(field->text);
-  free(field->line);
 }
 
 void sc_findings_free(struct sc_findings *findings)
@@ -233,17 +232,12 @@ bool sc_findings_warn(struct sc_findings *findings, const char *format, ...)
 }
 
 /* A field that is given again is replaced: the last word counts, and no format shows a key twice. */
-static struct sc_field *field_slot(struct sc_findings *f, const char *group, const char *key, const char *line)
+static struct sc_field *field_slot(struct sc_findings *f, const char *group, const char *key)
 {
   struct sc_field *field = (struct sc_field *)sc_findings_field(f, group, key);
-  char *new_line = sc_strdup(line);
-  if (line && !new_line)
-    return NULL;
   if (field) {
     free(field->text);
-    free(field->line);
     field->text = NULL;
-    field->line = new_line;
     return field;
   }
   char *new_group = sc_strdup(group), *new_key = sc_strdup(key);
@@ -252,22 +246,20 @@ static struct sc_field *field_slot(struct sc_findings *f, const char *group, con
   if (!field) {
     free(new_group);
     free(new_key);
-    free(new_line);
     return NULL;
   }
   field->group = new_group;
   field->key = new_key;
-  field->line = new_line;
   field->kind = SC_FIELD_NULL;
   return field;
 }
 
-bool sc_findings_text(struct sc_findings *f, const char *group, const char *key, const char *value, const char *line)
+bool sc_findings_text(struct sc_findings *f, const char *group, const char *key, const char *value)
 {
   char *text = sc_strdup(value);
   if (value && !text)
     return false;
-  struct sc_field *field = field_slot(f, group, key, line);
+  struct sc_field *field = field_slot(f, group, key);
   if (!field) {
     free(text);
     return false;
@@ -277,9 +269,9 @@ bool sc_findings_text(struct sc_findings *f, const char *group, const char *key,
   return true;
 }
 
-bool sc_findings_number(struct sc_findings *f, const char *group, const char *key, double value, const char *line)
+bool sc_findings_number(struct sc_findings *f, const char *group, const char *key, double value)
 {
-  struct sc_field *field = field_slot(f, group, key, line);
+  struct sc_field *field = field_slot(f, group, key);
   if (!field)
     return false;
   field->kind = isfinite(value) ? SC_FIELD_NUMBER : SC_FIELD_NULL;
@@ -287,9 +279,9 @@ bool sc_findings_number(struct sc_findings *f, const char *group, const char *ke
   return true;
 }
 
-bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key, bool value, const char *line)
+bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key, bool value)
 {
-  struct sc_field *field = field_slot(f, group, key, line);
+  struct sc_field *field = field_slot(f, group, key);
   if (!field)
     return false;
   field->kind = SC_FIELD_BOOL;

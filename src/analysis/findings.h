@@ -24,7 +24,6 @@ struct sc_field {
   char *text;  /* TEXT */
   double number;
   bool boolean;
-  char *line;  /* what a person reads, NULL: "key: value", "": nothing, another field's line says it */
 };
 
 struct sc_ruler_row {
@@ -248,10 +247,10 @@ bool sc_process_events_failed(const struct sc_process *process);
 /* The end of a frame's file that stays the same on other machines: below the process's folder, or below the folder of
  * installed packages or of Python's own library; else all of it. */
 const char *sc_process_file(const struct sc_process *process, const char *file);
-/* line may be NULL. False: out of memory. */
-bool sc_findings_text(struct sc_findings *f, const char *group, const char *key, const char *value, const char *line);
-bool sc_findings_number(struct sc_findings *f, const char *group, const char *key, double value, const char *line);
-bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key, bool value, const char *line);
+/* False: out of memory. */
+bool sc_findings_text(struct sc_findings *f, const char *group, const char *key, const char *value);
+bool sc_findings_number(struct sc_findings *f, const char *group, const char *key, double value);
+bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key, bool value);
 /* Appends a zeroed process whose times are NaN; NULL: out of memory. Valid until the next one is added. */
 struct sc_process *sc_findings_process(struct sc_findings *f) SC_NODISCARD;
 const struct sc_field *sc_findings_field(const struct sc_findings *f, const char *group, const char *key);

@@ -23,8 +23,7 @@ static json_t *field_json(const struct sc_field *field)
                   : field->kind == SC_FIELD_NUMBER ? json_real(field->number)
                   : field->kind == SC_FIELD_BOOL   ? json_boolean(field->boolean)
                                                    : json_null();
-  json_t *line = field->line ? json_string(field->line) : json_null();
-  return json_pack("{s:s, s:s, s:o, s:o}", "group", field->group, "key", field->key, "value", value, "line", line);
+  return json_pack("{s:s, s:s, s:o}", "group", field->group, "key", field->key, "value", value);
 }
 
 static json_t *files_json(const struct folder *folder, const char *pattern)
@@ -120,15 +119,14 @@ static bool load_field(const json_t *object, struct sc_findings *findings)
 {
   const char *group = json_string_value(json_object_get(object, "group")),
              *key = json_string_value(json_object_get(object, "key"));
-  const char *line = json_string_value(json_object_get(object, "line"));
   const json_t *value = json_object_get(object, "value");
   if (!group || !key)
     return false;
   if (json_is_string(value))
-    return sc_findings_text(findings, group, key, json_string_value(value), line);
+    return sc_findings_text(findings, group, key, json_string_value(value));
   if (json_is_number(value))
-    return sc_findings_number(findings, group, key, json_number_value(value), line);
-  return json_is_boolean(value) && sc_findings_bool(findings, group, key, json_is_true(value), line);
+    return sc_findings_number(findings, group, key, json_number_value(value));
+  return json_is_boolean(value) && sc_findings_bool(findings, group, key, json_is_true(value));
 }
 
 static bool load_notes(const json_t *root, struct sc_findings *findings)

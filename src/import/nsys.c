@@ -705,7 +705,7 @@ static enum sc_status read_text(struct nsys *n, const struct nsys_table *table, 
 
 static bool set_once(struct sc_findings *findings, const char *group, const char *key, const char *value)
 {
-  return !value || sc_findings_field(findings, group, key) || sc_findings_text(findings, group, key, value, NULL);
+  return !value || sc_findings_field(findings, group, key) || sc_findings_text(findings, group, key, value);
 }
 
 /* The time of day at the session's start. */

@@ -17,6 +17,10 @@ void sc_content_cost(struct sc_doc *doc, const struct sc_findings *findings); /*
 void sc_content_verified(struct sc_doc *doc, const struct sc_findings *findings);
 void sc_content_drift(struct sc_doc *doc, const struct sc_findings *findings);
 void sc_content_host(struct sc_doc *doc, const struct sc_findings *findings); /* ruler, host, conditions */
+/* The facts of "host", "device" or "conditions", an item each. Order and words depend on the facts alone: those of a
+ * trace and those of its JSON report are told alike. */
+void sc_content_facts(struct sc_doc *doc, const struct sc_findings *findings, const char *group);
+bool sc_content_has_facts(const struct sc_findings *findings, const char *group);
 void sc_content_ranks(struct sc_doc *doc, const struct sc_findings *findings); /* where there are several */
 /* Of one process: where its syncs come from, and what to do. trip: sc_round_trip of all. */
 void sc_content_sites(struct sc_doc *doc, const struct sc_process *process, bool simulated,

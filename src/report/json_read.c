@@ -221,12 +221,12 @@ static void take_counts(struct reading *r, const json_t *object, struct sc_count
 static bool add_field(struct sc_findings *f, const char *group, const char *key, const json_t *value)
 {
   if (json_is_string(value))
-    return sc_findings_text(f, group, key, json_string_value(value), NULL);
+    return sc_findings_text(f, group, key, json_string_value(value));
   if (json_is_number(value))
-    return sc_findings_number(f, group, key, json_number_value(value), NULL);
+    return sc_findings_number(f, group, key, json_number_value(value));
   if (json_is_boolean(value))
-    return sc_findings_bool(f, group, key, json_is_true(value), NULL);
-  return !json_is_null(value) || sc_json_field_is_known(group, key) || sc_findings_text(f, group, key, NULL, NULL);
+    return sc_findings_bool(f, group, key, json_is_true(value));
+  return !json_is_null(value) || sc_json_field_is_known(group, key) || sc_findings_text(f, group, key, NULL);
 }
 
 static void take_fields(struct reading *r, const json_t *root, const char *group, struct sc_findings *f)

@@ -57,8 +57,7 @@ enum sc_status sc_report_write(const struct sc_findings *findings, const struct 
 /* True if the file begins as a JSON report does, of whatever version. */
 bool sc_report_is_json(const char *path);
 /* Adds a JSON report to findings, which hold all that the schema has: written again it is the same. Single occurrences
- * are not in it, nor how people are told the facts of host and device. SC_ERR_IO, SC_ERR_FORMAT with the place,
- * SC_ERR_VERSION, SC_ERR_LIMIT; findings are then half filled. */
+ * are not in it. SC_ERR_IO, SC_ERR_FORMAT with the place, SC_ERR_VERSION, SC_ERR_LIMIT; findings are then half filled. */
 enum sc_status sc_report_read_json(const char *path, struct sc_findings *findings, struct sc_error *err) SC_NODISCARD;
 
 #endif

@@ -182,8 +182,8 @@ static struct sc_findings *host(const char *driver, uint64_t max, double forward
   struct sc_ruler_row *row = sc_array_push(&f->ruler, &f->ruler_count, &f->ruler_cap, sizeof *row);
   row->method = sc_strdup("launch+readback");
   row->mean_us = row->p50_us = forward_us / 10;
-  assert_true(sc_findings_text(f, "host", "driver", driver, NULL));
-  assert_true(sc_findings_text(f, "host", "cpu", "the same", NULL));
+  assert_true(sc_findings_text(f, "host", "driver", driver));
+  assert_true(sc_findings_text(f, "host", "cpu", "the same"));
   return f;
 }
 

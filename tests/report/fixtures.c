@@ -62,21 +62,30 @@ static void add_rulers(struct sc_findings *f)
 
 static void add_fields(struct sc_findings *f)
 {
-  assert_true(sc_findings_text(f, "host", "cpu", "Intel Xeon Platinum 8480+", NULL));
-  assert_true(sc_findings_text(f, "host", "kernel", "Linux 6.18", NULL));
-  assert_true(sc_findings_text(f, "host", "virtualization", "kvm", "virtual machine (KVM)"));
-  assert_true(sc_findings_text(f, "host", "driver", "580.159.04", NULL));
-  assert_true(sc_findings_text(f, "host", "cuda", "13.0", NULL));
-  assert_true(sc_findings_number(f, "host", "cupti", 130001, NULL));
-  assert_true(sc_findings_number(f, "host.pcie", "generation", 5, NULL));
-  assert_true(sc_findings_number(f, "host.pcie", "width", 16, NULL));
-  assert_true(sc_findings_text(f, "device", "name", "NVIDIA H200", NULL));
-  assert_true(sc_findings_text(f, "device", "compute_capability", "9.0", NULL));
-  assert_true(
-      sc_findings_number(f, "conditions", "gpu_numa_node", 0, "GPU on NUMA node 0; this process may run on 0-15"));
-  assert_true(sc_findings_number(f, "conditions", "cgroup_cpu_quota", 15.5, NULL));
-  assert_true(sc_findings_bool(f, "conditions", "mps", false, NULL));
-  assert_true(sc_findings_text(f, "conditions", "governor", NULL, NULL));
+  assert_true(sc_findings_text(f, "host", "cpu", "Intel Xeon Platinum 8480+"));
+  assert_true(sc_findings_text(f, "host", "kernel", "Linux 6.18"));
+  assert_true(sc_findings_text(f, "host", "virtualization", "kvm"));
+  assert_true(sc_findings_text(f, "host", "container", "docker"));
+  assert_true(sc_findings_text(f, "host", "driver", "580.159.04"));
+  assert_true(sc_findings_text(f, "host", "cuda", "13.0"));
+  assert_true(sc_findings_number(f, "host", "cupti", 130001));
+  assert_true(sc_findings_text(f, "host.pcie", "link_speed", "16.0 GT/s"));
+  assert_true(sc_findings_number(f, "host.pcie", "link_width", 16));
+  assert_true(sc_findings_number(f, "host.pcie", "generation", 4));
+  assert_true(sc_findings_text(f, "host.pcie", "max_link_speed", "32.0 GT/s"));
+  assert_true(sc_findings_number(f, "host.pcie", "max_link_width", 16));
+  assert_true(sc_findings_text(f, "device", "name", "NVIDIA H200"));
+  assert_true(sc_findings_number(f, "device", "ordinal", 0));
+  assert_true(sc_findings_text(f, "device", "compute_capability", "9.0"));
+  assert_true(sc_findings_number(f, "conditions", "gpu_numa_node", 0));
+  assert_true(sc_findings_text(f, "conditions", "gpu_numa_cpus", "0-15"));
+  assert_true(sc_findings_bool(f, "conditions", "gpu_numa_allowed", true));
+  assert_true(sc_findings_number(f, "conditions", "cgroup_cpu_quota", 15.5));
+  assert_true(sc_findings_text(f, "conditions", "governor", NULL));
+  assert_true(sc_findings_bool(f, "conditions", "smt", false));
+  assert_true(sc_findings_bool(f, "conditions", "mps", false));
+  assert_true(sc_findings_number(f, "conditions", "sm_clock_before", 345e6));
+  assert_true(sc_findings_number(f, "device", "sm_clock_max", 1980e6));
 }
 
 /* by_op, by_expert and by_expert_op of the masked loop: any for every expert, the other two for those that are hit. */
@@ -568,9 +577,9 @@ struct sc_findings *fixture_hostile(const char *name)
   run->not_comparable = dup(name);
   add_ruler(f, name, 1);
   add_law(f, name, false, NAN, NAN, name);
-  assert_true(sc_findings_text(f, "host", "cpu", name, NULL));
-  assert_true(sc_findings_text(f, "conditions", "governor", name, name));
-  assert_true(sc_findings_text(f, "conditions", name, name, NULL));
+  assert_true(sc_findings_text(f, "host", "cpu", name));
+  assert_true(sc_findings_text(f, "conditions", "governor", name));
+  assert_true(sc_findings_text(f, "conditions", name, name));
   assert_true(sc_findings_warn(f, "%s", name));
   return f;
 }

@@ -134,12 +134,12 @@ static void foreign_prose_is_escaped(void **state)
 }
 
 /* A list item in a tone without bold: what would start a list inside the list. */
-static void field_becomes(const char *value, const char *markdown)
+static void key_becomes(const char *key, const char *markdown)
 {
   struct sc_findings *f = fixture_minimal();
   char *text;
 
-  assert_true(sc_findings_text(f, "conditions", "x", "y", value));
+  assert_true(sc_findings_text(f, "conditions", key, "y"));
   text = render(f, "markdown", NULL);
   assert_says(text, markdown);
   free(text);
@@ -149,14 +149,14 @@ static void field_becomes(const char *value, const char *markdown)
 static void foreign_text_starts_no_list(void **state)
 {
   (void)state;
-  field_becomes("- item", "\n- \\- item\n");
-  field_becomes("+ item", "\n- \\+ item\n");
-  field_becomes("12. item", "\n- 12\\. item\n");
-  field_becomes("3) item", "\n- 3\\) item\n");
-  field_becomes("13.0 is no list", "\n- 13.0 is no list\n");
-  field_becomes("-1 is none", "\n- -1 is none\n");
-  field_becomes("# heading", "\n- \\# heading\n");
-  field_becomes("> quote", "\n- &gt; quote\n");
+  key_becomes("- item", "\n- \\- item: y\n");
+  key_becomes("+ item", "\n- \\+ item: y\n");
+  key_becomes("12. item", "\n- 12\\. item: y\n");
+  key_becomes("3) item", "\n- 3\\) item: y\n");
+  key_becomes("13.0 is no list", "\n- 13.0 is no list: y\n");
+  key_becomes("-1 is none", "\n- -1 is none: y\n");
+  key_becomes("# heading", "\n- \\# heading: y\n");
+  key_becomes("> quote", "\n- &gt; quote: y\n");
 }
 
 static void names_are_code_in_which_nothing_is_found(void **state)

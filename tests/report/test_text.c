@@ -299,7 +299,7 @@ static void the_ruler_alone_looks_whole(void **state)
   starts_with(text, "A read-back costs 10.2 us on this host (launch 3.5 + copy and wait 6.7).\n\nRuler: ");
   assert_says(text, "launch + 1-byte copy + stream sync: the round trip   9.19   9.70  10.21  11.74  17.36     5000\n");
   assert_says(text, "Host and device\n  synccount: 1.2.3-test\n  CPU: Intel Xeon Platinum 8480+\n");
-  assert_says(text, "Conditions known to move the round trip\n  GPU on NUMA node 0; this process may run on 0-15\n");
+  assert_says(text, "Conditions known to move the round trip\n  GPU on NUMA node 0; its CPUs: 0-15\n");
   assert_silent(text, "Lost");
   assert_silent(text, "Compared with");
   free(text);
@@ -312,19 +312,71 @@ static void facts_read_like_facts(void **state)
   char *text;
 
   (void)state;
-  assert_true(sc_findings_number(f, "device", "total_memory_bytes", 150754820096.0, NULL));
-  assert_true(sc_findings_number(f, "host.pcie", "width", 16, "")); /* said by another field's line */
-  assert_true(sc_findings_number(f, "device", "sm_clock_max", 1980e6, NULL)); /* as a JSON report is read back */
+  assert_true(sc_findings_number(f, "device", "total_memory_bytes", 150754820096.0));
   text = text_of(f);
   assert_says(text, "\n  total memory: 140.4 GiB\n");
-  assert_says(text, "\n  SM clock max: 1980 MHz\n");
-  assert_silent(text, "PCIe width");
-  assert_says(text, "\n  PCIe generation: 5\n");
-  assert_says(text, "\n  MPS: no\n  governor: not known\n");
+  assert_says(text, "\n  SM clock at most: 1980 MHz\n");
+  assert_says(text,
+              "\n  PCIe: 16.0 GT/s x16 (Gen4); the device could do 32.0 GT/s x16 (an idle link may be slowed down)\n");
+  assert_silent(text, "max link");
+  assert_says(text, "\n  GPU on NUMA node 0; its CPUs: 0-15\n");
+  assert_silent(text, "NUMA allowed");
+  assert_says(text, "\n  governor: not known\n  SMT: no\n  MPS: no\n");
   free(text);
   text = render(f, "json", NULL);
   assert_says(text, "\"total_memory_bytes\": 150754820096");
-  assert_says(text, "\"width\": 16");
+  assert_says(text, "\"max_link_width\": 16");
+  assert_says(text, "\"gpu_numa_cpus\": \"0-15\"");
+  free(text);
+  sc_findings_free(f);
+}
+
+static void facts_that_cost_time_say_so(void **state)
+{
+  struct sc_findings *f = fixture_ruler();
+  char *text;
+
+  (void)state;
+  assert_true(sc_findings_text(f, "host.pcie", "max_link_speed", "16.0 GT/s"));
+  assert_true(sc_findings_bool(f, "conditions", "gpu_numa_allowed", false));
+  assert_true(sc_findings_text(f, "conditions", "governor", "powersave"));
+  assert_true(sc_findings_bool(f, "conditions", "wsl", true));
+  assert_true(sc_findings_bool(f, "conditions", "mps", true));
+  assert_true(sc_findings_bool(f, "conditions", "mig", true));
+  assert_true(sc_findings_number(f, "conditions", "sim_round_trip_us", 26));
+  text = render(f, "text", &(struct sc_report_options){.width = 200});
+  assert_says(text, "\n  PCIe: 16.0 GT/s x16 (Gen4)\n");
+  assert_says(text, "Conditions known to move the round trip\n"
+                    "  GPU on NUMA node 0; this process may run on none of its CPUs: pin it there (numactl -N 0)\n"
+                    "  CPU quota of the control group: 15.5 CPUs; a throttled process waits longer\n"
+                    "  CPU frequency governor: powersave; 'performance' wakes up faster\n"
+                    "  SMT: no\n"
+                    "  WSL: each submission crosses the hypervisor, round trips are long\n"
+                    "  MPS: a control daemon is running, the GPU may be shared\n"
+                    "  MIG: this is a part of a GPU\n"
+                    "  SM clock before the run: 345 MHz\n"
+                    "  Simulated device: it plays a round trip of 26.0 us\n");
+  free(text);
+  sc_findings_free(f);
+}
+
+/* A report that somebody else wrote or cut: what one fact's sentence would say of another is said by itself. */
+static void facts_without_their_neighbours_are_told_plainly(void **state)
+{
+  struct sc_findings *f = fixture_minimal();
+  char *text;
+
+  (void)state;
+  assert_true(sc_findings_text(f, "host.pcie", "link_speed", "32.0 GT/s"));
+  assert_true(sc_findings_number(f, "host.pcie", "max_link_width", 16));
+  assert_true(sc_findings_text(f, "conditions", "gpu_numa_node", "near"));
+  assert_true(sc_findings_text(f, "conditions", "gpu_numa_cpus", "0-15"));
+  assert_true(sc_findings_text(f, "conditions", "mps", "maybe"));
+  assert_true(sc_findings_text(f, "device", "sm_clock_max", "fast"));
+  text = text_of(f);
+  assert_says(text, "\n  PCIe link speed: 32.0 GT/s\n  PCIe max link width: 16\n");
+  assert_says(text, "\n  SM clock max: fast\n");
+  assert_says(text, "\n  GPU NUMA node: near\n  GPU NUMA CPUs: 0-15\n  MPS: maybe\n");
   free(text);
   sc_findings_free(f);
 }
@@ -622,6 +674,8 @@ int main(void)
       cmocka_unit_test(calls_beside_the_count_of_a_run_are_named),
       cmocka_unit_test(the_ruler_alone_looks_whole),
       cmocka_unit_test(facts_read_like_facts),
+      cmocka_unit_test(facts_that_cost_time_say_so),
+      cmocka_unit_test(facts_without_their_neighbours_are_told_plainly),
       cmocka_unit_test(quiet_is_the_answer_and_what_makes_it_doubtful),
       cmocka_unit_test(long_lists_end_with_what_was_left_out),
       cmocka_unit_test(equal_ranges_stand_in_one_row),

@@ -12,7 +12,14 @@ expect 0 "$synccount" $small --experts 4,8,16 --assume-round-trip 26us,116us --k
 again probe
 json second.json '[(.assumed_round_trips_us | length), (.runs[].assumed_floors | length)] | unique' '[3]'
 json second.json '[.runs[0] | .hit, .syncs.by_layer_expert, .syncs.by_layer_outside | length] | unique' '[2]'
-# Figures too, but for how the facts of the host are told.
+# Whatever is told of the host, too.
+for format in text markdown; do
+  expect 0 "$synccount" report --format $format -o probe.$format probe
+  expect 0 "$synccount" report --format $format -o again.$format first.json
+  equal probe.$format again.$format
+done
+has probe.text "it plays a round trip of"
+# And figures.
 for from in probe first.json; do
   expect 0 "$synccount" report --format html -o page.html "$from"
   sed -n '/class="heat"/,/<\/svg>/p' page.html >"heat.$(basename "$from")"
@@ -22,6 +29,10 @@ equal heat.probe heat.first.json
 
 expect 0 under --keep-traces program -- "$programs/stepping" 5
 again program
+for from in program first.json; do
+  expect 0 "$synccount" report -o "text.$(basename "$from")" "$from"
+done
+equal text.program text.first.json
 again program/*.sctrace
 expect 0 under --max-trace 64K --keep-traces full -- "$programs/mixture" 4 150
 again full
