@@ -21,7 +21,7 @@ struct sc_fused_shape {
 
 /* One layer's weights, device memory. Strides are those of shape.experts. */
 struct sc_fused_weights {
-  uint8_t *w13, *scales13, *w2, *scales2;     /* rows [up; gate]; scales swizzled, padding zero */
+  uint8_t *w13, *w2;                          /* tiles, see kernels/fp4.cuh */
   float *amax13, *amax2, *global13, *global2; /* [experts] */
   float *alpha13, *alpha2;                    /* [experts] */
   float *bias13, *bias2;                      /* [experts][rows]; NULL without biases */
@@ -31,14 +31,13 @@ struct sc_fused_weights {
 /* What a forward works in; one for all layers. */
 struct sc_fused_scratch {
   uint32_t max_tokens;
-  uint8_t *x_codes, *x_scales; /* w4a4 */
-  void *x_bf16;                /* w4a16 with fp32 input */
-  int32_t *slot_choice, *inverse, *block_expert, *padded_rows;
-  void *intermediate; /* codes or bf16 */
-  uint8_t *intermediate_scales;
+  void *x_bf16; /* the input as it is multiplied; NULL where it is what the caller brings */
+  int32_t *slot_choice, *inverse, *block_count;
+  struct sc_fused_block *blocks;
+  void *intermediate; /* [padded rows][intermediate] bf16 */
   void *slots;      /* [padded rows][hidden], dtype */
-  void *checkpoint; /* loading: one expert's w13, dtype; its codes and scales before they are put in order */
-  uint8_t *codes, *scales, *ordered_scales;
+  void *checkpoint; /* loading: one expert's w13, dtype; then codes and scales as quantised, as the format orders them */
+  uint8_t *codes, *scales, *ordered_codes, *ordered_scales, *swizzled_scales;
 };
 
 /* Why this shape cannot run; NULL when it can. */

@@ -221,30 +221,53 @@ enum sc_status sc_rig_load(const struct sc_rig *r, enum nvfp4_w13_layout layout,
   return sc_gpu_sync(r->check->gpu, err);
 }
 
+uint64_t sc_rig_w13_bytes(const struct sc_rig *r)
+{
+  return r->size.experts * sc_ref_fp4_tiled_bytes(rows13(r), r->size.hidden);
+}
+
+void sc_rig_tile_w13(const struct sc_rig *r, const uint8_t *codes, const uint8_t *scales, uint8_t *tiles)
+{
+  for (size_t e = 0; e < r->size.experts; e++)
+    sc_ref_fp4_tile(codes + e * rows13(r) * r->size.hidden / 2, scales + e * scale_bytes13(r),
+                    tiles + e * sc_ref_fp4_tiled_bytes(rows13(r), r->size.hidden), rows13(r), r->size.hidden, r->gated);
+}
+
+/* *exact stays true if the device's bytes are these. */
+static enum sc_status compare(const struct sc_rig *r, const void *device, const void *host, size_t bytes, bool *exact,
+                              struct sc_error *err)
+{
+  void *copy = sc_calloc_array(bytes, 1);
+  if (copy == NULL)
+    return sc_check_no_memory(err);
+  const enum sc_status status = sc_check_fetch(r->check, copy, device, bytes, err);
+  *exact = *exact && status == SC_OK && memcmp(copy, host, bytes) == 0;
+  free(copy);
+  return status;
+}
+
 enum sc_status sc_rig_loaded_exactly(const struct sc_rig *r, bool *exact, struct sc_error *err)
 {
-  const size_t experts = r->size.experts, codes13 = (size_t)rows13(r) * r->size.hidden / 2;
-  const struct {
-    const void *device, *host;
-    size_t bytes;
-  } parts[] = {{r->weights.w13, r->w13, experts * codes13},
-               {r->weights.scales13, r->scales13, experts * scale_bytes13(r)},
-               {r->weights.w2, r->w2, experts * r->matrix / 2},
-               {r->weights.scales2, r->scales2, experts * scale_bytes2(r)},
-               {r->weights.global13, r->global13, experts * sizeof *r->global13},
-               {r->weights.global2, r->global2, experts * sizeof *r->global2}};
+  const size_t experts = r->size.experts, bytes2 = sc_ref_fp4_tiled_bytes(r->size.hidden, r->size.intermediate);
+  uint8_t *w13 = sc_calloc_array(sc_rig_w13_bytes(r), 1), *w2 = sc_calloc_array(experts * bytes2, 1);
+  enum sc_status status = w13 && w2 ? SC_OK : sc_check_no_memory(err);
   *exact = true;
-  for (size_t i = 0; i < SC_COUNTOF(parts); i++) {
-    void *copy = sc_calloc_array(parts[i].bytes, 1);
-    if (copy == NULL)
-      return sc_check_no_memory(err);
-    const enum sc_status status = sc_check_fetch(r->check, copy, parts[i].device, parts[i].bytes, err);
-    *exact = *exact && status == SC_OK && memcmp(copy, parts[i].host, parts[i].bytes) == 0;
-    free(copy);
-    if (status != SC_OK)
-      return status;
+  if (status == SC_OK) {
+    sc_rig_tile_w13(r, r->w13, r->scales13, w13);
+    for (size_t e = 0; e < experts; e++)
+      sc_ref_fp4_tile(r->w2 + e * r->matrix / 2, r->scales2 + e * scale_bytes2(r), w2 + e * bytes2, r->size.hidden,
+                      r->size.intermediate, false);
+    status = compare(r, r->weights.w13, w13, sc_rig_w13_bytes(r), exact, err);
   }
-  return SC_OK;
+  if (status == SC_OK)
+    status = compare(r, r->weights.w2, w2, experts * bytes2, exact, err);
+  if (status == SC_OK)
+    status = compare(r, r->weights.global13, r->global13, experts * sizeof *r->global13, exact, err);
+  if (status == SC_OK)
+    status = compare(r, r->weights.global2, r->global2, experts * sizeof *r->global2, exact, err);
+  free(w13);
+  free(w2);
+  return status;
 }
 
 /* ---- reference and forward ---- */
@@ -306,10 +329,8 @@ enum sc_status sc_rig_forward_as_is(const struct sc_rig *r, const struct sc_rig_
   const size_t bytes = r->outputs * sc_dtype_size(r->dtype);
   if (!what->biases)
     weights.bias13 = weights.bias2 = NULL;
-  /* From the scratch's codes to its rows of output: whatever a forward does not write itself is NaN. */
-  char *const first = scratch->x_codes  ? (char *)scratch->x_codes
-                      : scratch->x_bf16 ? (char *)scratch->x_bf16
-                                        : (char *)scratch->slot_choice;
+  /* From the scratch's input to its rows of output: whatever a forward does not write itself is NaN. */
+  char *const first = scratch->x_bf16 ? (char *)scratch->x_bf16 : (char *)scratch->slot_choice;
   SC_CUDA(cudaMemsetAsync(first, 0xff, (size_t)((char *)scratch->checkpoint - first), gpu->stream));
   SC_CUDA(cudaMemsetAsync(r->device_output, 0xff, bytes, gpu->stream));
   SC_TRY(sc_fused_forward(gpu, &shape, &weights, scratch, r->device_x, r->size.tokens, r->size.experts,

@@ -51,6 +51,10 @@ enum sc_status sc_rig_load(const struct sc_rig *rig, enum nvfp4_w13_layout layou
 /* Whether the device's codes, scales and encode scales are the CPU's, bit for bit. */
 enum sc_status sc_rig_loaded_exactly(const struct sc_rig *rig, bool *exact, struct sc_error *err) SC_NODISCARD;
 
+/* The tiles of all experts' first matrix, of codes and swizzled scales as the rig's w13 and scales13; and their bytes. */
+void sc_rig_tile_w13(const struct sc_rig *rig, const uint8_t *codes, const uint8_t *scales, uint8_t *tiles);
+uint64_t sc_rig_w13_bytes(const struct sc_rig *rig);
+
 /* The reference. plain_intermediate: gate B's. globals[2]: in for x (0) and the intermediate (1). */
 struct sc_rig_reference {
   bool plain_intermediate;

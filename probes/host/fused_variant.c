@@ -15,7 +15,7 @@ enum sc_status sc_layer_fused(const struct sc_point *point, uint32_t layer, stru
                           point->experts, sc_model_chosen(m, layer), m->weights, sc_model_output(m, layer), err));
 #if defined SC_PROBE_WRONG && SC_PROBE_WRONG == 5
   if (layer == 0) {
-    SC_CUDA(cudaMemcpyAsync(m->host_count, m->fused_scratch.padded_rows, sizeof *m->host_count, cudaMemcpyDeviceToHost,
+    SC_CUDA(cudaMemcpyAsync(m->host_count, m->fused_scratch.block_count, sizeof *m->host_count, cudaMemcpyDeviceToHost,
                             m->gpu->stream));
     SC_CUDA(cudaStreamSynchronize(m->gpu->stream));
   }

@@ -76,6 +76,17 @@ static enum sc_status load_native_fp4(struct sc_gpu *gpu, struct sc_error *err)
   return load_kernels(gpu, sc_probe_native_fatbin, &gpu->native_library, SC_K_FP4_AMAX_F32, err);
 }
 
+static enum sc_status read_capability(struct sc_gpu *gpu, struct sc_error *err)
+{
+  int major = 0, minor = 0, multiprocessors = 0;
+  SC_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu->ordinal));
+  SC_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu->ordinal));
+  SC_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu->ordinal));
+  gpu->multiprocessors = multiprocessors > 0 ? (unsigned)multiprocessors : 1;
+  gpu->wgmma = SC_PROBE_SM_90A && major == 9 && minor == 0;
+  return SC_OK;
+}
+
 enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, bool native_fp4, struct sc_error *err)
 {
   int count = 0;
@@ -90,6 +101,7 @@ enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, bool native_fp4, str
   gpu->sm_clock_mhz = sc_gpu_sm_clock_mhz(bus);
   SC_CUDA(cudaSetDevice(ordinal));
   SC_CUDA(cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking));
+  SC_TRY(read_capability(gpu, err));
   SC_TRY(load_kernels(gpu, sc_probe_fatbin, &gpu->library, 0, err));
   if (native_fp4)
     SC_TRY(load_native_fp4(gpu, err));
@@ -128,16 +140,28 @@ uint64_t sc_gpu_blocks(uint64_t n)
   return blocks < SC_MAX_GRID ? blocks : SC_MAX_GRID;
 }
 
-enum sc_status sc_gpu_launch(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads,
-                             void **args, struct sc_error *err)
+enum sc_status sc_gpu_launch_shared(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads,
+                                    unsigned shared, void **args, struct sc_error *err)
 {
+  enum { UNASKED = 48 * 1024 }; /* what a block may have without being asked for */
   if (blocks == 0)
     return SC_OK;
+  const void *function = (const void *)gpu->kernels[kernel];
   const struct dim3 grid = {(unsigned)blocks, 1, 1}, block = {threads, 1, 1};
-  const cudaError_t code = cudaLaunchKernel((const void *)gpu->kernels[kernel], grid, block, args, 0, gpu->stream);
+  cudaError_t code = cudaSuccess;
+  if (shared > UNASKED)
+    code = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  if (code == cudaSuccess)
+    code = cudaLaunchKernel(function, grid, block, args, shared, gpu->stream);
   if (code != cudaSuccess)
     return sc_gpu_failed(err, code, kernel_names[kernel], __FILE_NAME__, __LINE__);
   return SC_OK;
+}
+
+enum sc_status sc_gpu_launch(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads,
+                             void **args, struct sc_error *err)
+{
+  return sc_gpu_launch_shared(gpu, kernel, blocks, threads, 0, args, err);
 }
 
 enum sc_status sc_gpu_sync(const struct sc_gpu *gpu, struct sc_error *err)

@@ -48,18 +48,25 @@
   X(FP4_ALPHAS, "sc_fp4_alphas")                         \
   X(FP4_QUANTISE_F32, "sc_fp4_quantise_f32")             \
   X(FP4_QUANTISE_BF16, "sc_fp4_quantise_bf16")           \
+  X(FP4_ROUND_TRIP_F32, "sc_fp4_round_trip_f32")         \
+  X(FP4_ROUND_TRIP_BF16, "sc_fp4_round_trip_bf16")       \
   X(FP4_TO_BF16, "sc_fp4_to_bf16")                       \
   X(FP4_REORDER_W13, "sc_fp4_reorder_w13")               \
   X(FP4_SWIZZLE, "sc_fp4_swizzle")                       \
+  X(FP4_TILE, "sc_fp4_tile")                             \
   X(FUSED_ALIGN, "sc_fused_align")                       \
-  X(FUSED_UP_W4A4_SMALL, "sc_fused_up_w4a4_small")       \
-  X(FUSED_UP_W4A4_LARGE, "sc_fused_up_w4a4_large")       \
-  X(FUSED_UP_W4A16_SMALL, "sc_fused_up_w4a16_small")     \
-  X(FUSED_UP_W4A16_LARGE, "sc_fused_up_w4a16_large")     \
-  X(FUSED_DOWN_W4A4_SMALL, "sc_fused_down_w4a4_small")   \
-  X(FUSED_DOWN_W4A4_LARGE, "sc_fused_down_w4a4_large")   \
-  X(FUSED_DOWN_W4A16_SMALL, "sc_fused_down_w4a16_small") \
-  X(FUSED_DOWN_W4A16_LARGE, "sc_fused_down_w4a16_large")
+  X(FUSED_UP_8_SPLIT, "sc_fused_up_8_split")             \
+  X(FUSED_UP_8, "sc_fused_up_8")                         \
+  X(FUSED_UP_16, "sc_fused_up_16")                       \
+  X(FUSED_UP_32, "sc_fused_up_32")                       \
+  X(FUSED_UP_64, "sc_fused_up_64")                       \
+  X(FUSED_UP_WIDE, "sc_fused_up_wide")                   \
+  X(FUSED_DOWN_8_SPLIT, "sc_fused_down_8_split")         \
+  X(FUSED_DOWN_8, "sc_fused_down_8")                     \
+  X(FUSED_DOWN_16, "sc_fused_down_16")                   \
+  X(FUSED_DOWN_32, "sc_fused_down_32")                   \
+  X(FUSED_DOWN_64, "sc_fused_down_64")                   \
+  X(FUSED_DOWN_WIDE, "sc_fused_down_wide")
 
 enum sc_kernel {
 #define SC_KERNEL_ENUM(id, name) SC_K_##id,
@@ -76,6 +83,8 @@ struct sc_gpu {
   void *workspace;                       /* cuBLAS's own, so that it never allocates inside a forward */
   cudaLibrary_t library, native_library; /* the second only with native_fp4 */
   cudaKernel_t kernels[SC_K_COUNT];
+  unsigned multiprocessors;
+  bool wgmma;            /* the device has the instruction, and code for it was built */
   unsigned sm_clock_mhz; /* when opened, before any work; 0: not known */
   nvtxDomainHandle_t domain;
   bool ranges; /* false: push and pop do nothing (the controls are no variant) */
@@ -113,6 +122,9 @@ unsigned sc_gpu_sm_clock_mhz(const char *pci_bus_id);
 
 enum sc_status sc_gpu_launch(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads,
                              void **args, struct sc_error *err) SC_NODISCARD;
+/* The same with `shared` bytes of dynamic shared memory a block. */
+enum sc_status sc_gpu_launch_shared(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads,
+                                    unsigned shared, void **args, struct sc_error *err) SC_NODISCARD;
 /* Blocks of SC_BLOCK threads that cover n elements, at most SC_MAX_GRID. */
 uint64_t sc_gpu_blocks(uint64_t n);
 enum sc_status sc_gpu_sync(const struct sc_gpu *gpu, struct sc_error *err) SC_NODISCARD;
@@ -197,12 +209,15 @@ enum sc_status sc_launch_fp4_reorder(const struct sc_gpu *gpu, const uint8_t *fr
                                      uint64_t row_bytes, uint32_t layout, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_fp4_swizzle(const struct sc_gpu *gpu, const uint8_t *scales, uint8_t *swizzled, uint64_t rows,
                                      uint32_t blocks, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_fp4_round_trip(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *x, void *out, uint64_t n,
+                                        const float *global, struct sc_error *err) SC_NODISCARD;
+enum sc_status sc_launch_fp4_tile(const struct sc_gpu *gpu, const uint8_t *codes, const uint8_t *scales, uint8_t *tiles,
+                                  uint64_t rows, uint32_t columns, bool gated, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_fused_align(const struct sc_gpu *gpu, const int32_t *chosen, int32_t *slot_choice,
-                                     int32_t *inverse, int32_t *block_expert, int32_t *padded_rows, uint64_t n,
+                                     int32_t *inverse, struct sc_fused_block *blocks, int32_t *block_count, uint64_t n,
                                      uint32_t experts, uint32_t block_rows, struct sc_error *err) SC_NODISCARD;
-/* padded_rows: the host's bound, a multiple of block_rows (SC_FUSED_ROWS_SMALL or _LARGE). */
-enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fused_gemm *arguments,
-                                    uint64_t padded_rows, uint32_t block_rows, bool a_fp4, bool up,
-                                    struct sc_error *err) SC_NODISCARD;
+/* blocks: the host's bound of them. block_rows: 8, 16, 32, 64, or SC_WIDE_ROWS where gpu->wgmma. */
+enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fused_gemm *arguments, uint64_t blocks,
+                                    uint32_t block_rows, bool up, struct sc_error *err) SC_NODISCARD;
 
 #endif

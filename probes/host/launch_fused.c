@@ -50,23 +50,53 @@ enum sc_status sc_launch_fp4_swizzle(const struct sc_gpu *gpu, const uint8_t *sc
                        SC_BLOCK, ARGS(&scales, &swizzled, &rows, &blocks), err);
 }
 
+enum sc_status sc_launch_fp4_round_trip(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *x, void *out, uint64_t n,
+                                        const float *global, struct sc_error *err)
+{
+  return sc_gpu_launch(gpu, SC_K_FP4_ROUND_TRIP_F32 + dtype, sc_gpu_blocks(n / 16), SC_BLOCK,
+                       ARGS(&x, &out, &n, &global), err);
+}
+
+enum sc_status sc_launch_fp4_tile(const struct sc_gpu *gpu, const uint8_t *codes, const uint8_t *scales, uint8_t *tiles,
+                                  uint64_t rows, uint32_t columns, bool gated, struct sc_error *err)
+{
+  const uint64_t lanes = rows / SC_TILE_ROWS * ((columns + SC_TILE_COLUMNS - 1) / SC_TILE_COLUMNS) * SC_WARP;
+  uint32_t halves = gated;
+  return sc_gpu_launch(gpu, SC_K_FP4_TILE, sc_gpu_blocks(lanes), SC_BLOCK,
+                       ARGS(&codes, &scales, &tiles, &rows, &columns, &halves), err);
+}
+
 enum sc_status sc_launch_fused_align(const struct sc_gpu *gpu, const int32_t *chosen, int32_t *slot_choice,
-                                     int32_t *inverse, int32_t *block_expert, int32_t *padded_rows, uint64_t n,
+                                     int32_t *inverse, struct sc_fused_block *blocks, int32_t *block_count, uint64_t n,
                                      uint32_t experts, uint32_t block_rows, struct sc_error *err)
 {
   return sc_gpu_launch(gpu, SC_K_FUSED_ALIGN, experts, SC_FUSED_ALIGN_THREADS,
-                       ARGS(&chosen, &slot_choice, &inverse, &block_expert, &padded_rows, &n, &experts, &block_rows),
-                       err);
+                       ARGS(&chosen, &slot_choice, &inverse, &blocks, &block_count, &n, &experts, &block_rows), err);
 }
 
-enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fused_gemm *arguments,
-                                    uint64_t padded_rows, uint32_t block_rows, bool a_fp4, bool up,
-                                    struct sc_error *err)
+/* Pieces of the output: blocks of rows by the columns of `tiles` tiles. */
+static uint64_t pieces(const struct sc_fused_gemm *p, uint64_t blocks, uint32_t tiles, bool up)
 {
-  const uint32_t width = up ? SC_FUSED_UP_COLUMNS : SC_FUSED_DOWN_COLUMNS;
-  const uint64_t blocks = (uint64_t)((arguments->n + width - 1) / width) * (padded_rows / block_rows);
-  const int kernel =
-      SC_K_FUSED_UP_W4A4_SMALL + (up ? 0 : 4) + (a_fp4 ? 0 : 2) + (block_rows == SC_FUSED_ROWS_LARGE ? 1 : 0);
+  const uint32_t width = tiles * (up && p->gated ? SC_TILE_ROWS / 2 : SC_TILE_ROWS);
+  return blocks * ((p->n + width - 1) / width);
+}
+
+enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fused_gemm *arguments, uint64_t blocks,
+                                    uint32_t block_rows, bool up, struct sc_error *err)
+{
   struct sc_fused_gemm copy = *arguments;
-  return sc_gpu_launch(gpu, (enum sc_kernel)kernel, blocks, SC_FUSED_THREADS, ARGS(&copy), err);
+  void **const args = ARGS(&copy);
+  if (block_rows == SC_WIDE_ROWS) {
+    const uint64_t all = pieces(arguments, blocks, SC_WIDE_TILES, up);
+    return sc_gpu_launch_shared(gpu, up ? SC_K_FUSED_UP_WIDE : SC_K_FUSED_DOWN_WIDE,
+                                all < gpu->multiprocessors ? all : gpu->multiprocessors, SC_WIDE_THREADS, SC_WIDE_SHARED,
+                                args, err);
+  }
+  /* Too few pieces to fill the device are cut in two. */
+  const bool split = block_rows == 8 && pieces(arguments, blocks, SC_NARROW_TILES, up) < 2 * (uint64_t)gpu->multiprocessors;
+  const uint32_t tiles = split ? SC_NARROW_SPLIT_TILES : SC_NARROW_TILES;
+  const int kernel = split ? 0 : block_rows == 8 ? 1 : block_rows == 16 ? 2 : block_rows == 32 ? 3 : 4;
+  return sc_gpu_launch_shared(gpu, (enum sc_kernel)(kernel + (up ? SC_K_FUSED_UP_8_SPLIT : SC_K_FUSED_DOWN_8_SPLIT)),
+                              pieces(arguments, blocks, tiles, up), SC_NARROW_THREADS,
+                              (unsigned)SC_NARROW_SHARED(block_rows, tiles), args, err);
 }

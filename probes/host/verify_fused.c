@@ -299,6 +299,21 @@ static enum sc_status replace(const struct bench *b, void *device, const void *h
   return sc_gpu_sync(b->rig.check->gpu, err);
 }
 
+/* A forward with other codes or scales in the first matrix. */
+static enum sc_status with_w13(struct bench *b, const uint8_t *codes, const uint8_t *scales, struct sc_error *err)
+{
+  const size_t bytes = sc_rig_w13_bytes(&b->rig);
+  uint8_t *tiles = sc_calloc_array(bytes, 1);
+  if (tiles == NULL)
+    return sc_check_no_memory(err);
+  sc_rig_tile_w13(&b->rig, codes, scales, tiles);
+  enum sc_status status = replace(b, b->rig.weights.w13, tiles, bytes, err);
+  if (status == SC_OK)
+    status = sc_rig_forward(&b->rig, &b->what, b->globals, b->output, err);
+  free(tiles);
+  return status;
+}
+
 static enum sc_status with_swapped_nibbles(struct bench *b, struct sc_error *err)
 {
   const size_t bytes = b->rig.size.experts * b->rig.matrix; /* gate and up, two codes a byte */
@@ -307,9 +322,7 @@ static enum sc_status with_swapped_nibbles(struct bench *b, struct sc_error *err
     return sc_check_no_memory(err);
   for (size_t i = 0; i < bytes; i++)
     codes[i] = (uint8_t)(b->rig.w13[i] << 4 | b->rig.w13[i] >> 4);
-  enum sc_status status = replace(b, b->rig.weights.w13, codes, bytes, err);
-  if (status == SC_OK)
-    status = sc_rig_forward(&b->rig, &b->what, b->globals, b->output, err);
+  const enum sc_status status = with_w13(b, codes, b->rig.scales13, err);
   free(codes);
   return status;
 }
@@ -317,17 +330,15 @@ static enum sc_status with_swapped_nibbles(struct bench *b, struct sc_error *err
 static enum sc_status with_scales_in_row_order(struct bench *b, struct sc_error *err)
 {
   const size_t rows = 2 * (size_t)b->rig.size.intermediate, blocks = b->rig.size.hidden / NVFP4_BLOCK;
-  const size_t one = nvfp4_swizzled_bytes(rows, blocks), bytes = b->rig.size.experts * one;
-  uint8_t *scales = sc_calloc_array(bytes, 1);
+  const size_t one = nvfp4_swizzled_bytes(rows, blocks);
+  uint8_t *scales = sc_calloc_array(b->rig.size.experts * one, 1);
   if (scales == NULL)
     return sc_check_no_memory(err);
   for (size_t e = 0; e < b->rig.size.experts; e++)
     for (size_t row = 0; row < rows; row++)
       for (size_t block = 0; block < blocks; block++)
         scales[e * one + row * blocks + block] = b->rig.scales13[e * one + nvfp4_swizzled_offset(row, block, blocks)];
-  enum sc_status status = replace(b, b->rig.weights.scales13, scales, bytes, err);
-  if (status == SC_OK)
-    status = sc_rig_forward(&b->rig, &b->what, b->globals, b->output, err);
+  const enum sc_status status = with_w13(b, b->rig.w13, scales, err);
   free(scales);
   return status;
 }
@@ -364,7 +375,6 @@ static enum sc_status refuse_wrong_layers(struct bench *b, bool a_fp4, struct sc
   refused(b, "up not clamped from below");
   SC_TRY(with_swapped_nibbles(b, err));
   refused(b, "nibbles swapped");
-  SC_TRY(replace(b, r->weights.w13, r->w13, r->size.experts * r->matrix, err));
   SC_TRY(with_scales_in_row_order(b, err));
   refused(b, "scales not swizzled");
   SC_TRY(sc_rig_load(r, NVFP4_W13_PACKED, false, err));

@@ -172,6 +172,55 @@ static enum sc_status check_swizzle(struct sc_check *c, size_t rows, uint32_t bl
   return sc_check_exact(c, sc_kernel_name(SC_K_FP4_SWIZZLE), detail, out, expected, bytes, err);
 }
 
+/* Scales of every kind, 0 and subnormal ones among them; under a scale of 0 codes that are not 0. */
+static enum sc_status check_tile(struct sc_check *c, size_t rows, uint32_t columns, bool gated, struct sc_error *err)
+{
+  const size_t code_bytes = rows * columns / 2, scale_bytes = nvfp4_swizzled_bytes(rows, columns / NVFP4_BLOCK),
+               bytes = sc_ref_fp4_tiled_bytes(rows, columns);
+  uint8_t *codes = sc_check_host(c, code_bytes, 1), *scales = sc_check_host(c, scale_bytes, 1),
+          *expected = sc_check_host(c, bytes, 1);
+  void *in_codes, *in_scales, *out;
+  char detail[64];
+  if (!codes || !scales || !expected)
+    return sc_check_no_memory(err);
+  for (size_t i = 0; i < code_bytes; i++)
+    codes[i] = (uint8_t)sc_check_bits(c);
+  for (size_t i = 0; i < scale_bytes; i++)
+    scales[i] = (uint8_t)(sc_check_bits(c) % (i % 3 == 0 ? 9 : 0x7f));
+  sc_ref_fp4_tile(codes, scales, expected, rows, columns, gated);
+  SC_TRY(sc_check_device(c, codes, code_bytes, &in_codes, err));
+  SC_TRY(sc_check_device(c, scales, scale_bytes, &in_scales, err));
+  SC_TRY(sc_check_device(c, NULL, bytes, &out, err));
+  SC_TRY(sc_launch_fp4_tile(c->gpu, in_codes, in_scales, out, rows, columns, gated, err));
+  snprintf(detail, sizeof detail, "%zu x %u%s", rows, columns, gated ? ", [up; gate]" : "");
+  return sc_check_exact(c, sc_kernel_name(SC_K_FP4_TILE), detail, out, expected, bytes, err);
+}
+
+static enum sc_status check_round_trip(struct sc_check *c, enum sc_dtype dtype, size_t n, float global,
+                                       struct sc_error *err)
+{
+  const size_t size = sc_dtype_size(dtype);
+  void *x = sc_check_host(c, n, size), *in, *in_global, *out;
+  uint16_t *expected = sc_check_host(c, n, sizeof *expected);
+  char detail[64];
+  if (!x || !expected)
+    return sc_check_no_memory(err);
+  for (size_t block = 0; block < n / NVFP4_BLOCK; block++) {
+    float values[NVFP4_BLOCK];
+    fill_block(c, (enum kind_of_block)(block % KINDS_OF_BLOCK), values);
+    for (size_t i = 0; i < NVFP4_BLOCK; i++)
+      sc_ref_store(dtype, x, block * NVFP4_BLOCK + i, values[i]);
+  }
+  sc_ref_fp4_round_trip(dtype, x, expected, n, global);
+  SC_TRY(sc_check_device(c, x, n * size, &in, err));
+  SC_TRY(sc_check_device(c, &global, sizeof global, &in_global, err));
+  SC_TRY(sc_check_device(c, NULL, n * sizeof *expected, &out, err));
+  SC_TRY(sc_launch_fp4_round_trip(c->gpu, dtype, in, out, n, in_global, err));
+  snprintf(detail, sizeof detail, "%zu values, scale %.4g", n, (double)global);
+  return sc_check_exact(c, sc_kernel_name(SC_K_FP4_ROUND_TRIP_F32 + dtype), detail, out, expected, n * sizeof *expected,
+                        err);
+}
+
 struct align_case {
   size_t tokens;
   uint32_t experts, top_k, chosen_from; /* only the first of the experts are chosen: the rest stay empty */
@@ -182,31 +231,31 @@ struct align_case {
 static enum sc_status check_align(struct sc_check *c, const struct align_case *a, struct sc_error *err)
 {
   const size_t n = a->tokens * a->top_k, rows = n + (size_t)a->experts * (a->block_rows - 1),
-               blocks = rows / a->block_rows + 1;
+               block_room = rows / a->block_rows + 1;
   int32_t *chosen = sc_check_choices(c, a->tokens, a->chosen_from, a->top_k);
-  int32_t *slots = sc_check_host(c, rows, sizeof *slots), *inverse = sc_check_host(c, n, sizeof *inverse);
-  int32_t *block_expert = sc_check_host(c, blocks, sizeof *block_expert), padded;
-  void *in, *out_slots, *out_inverse, *out_blocks, *out_padded;
+  int32_t *slots = sc_check_host(c, rows, sizeof *slots), *inverse = sc_check_host(c, n, sizeof *inverse), count;
+  struct sc_fused_block *blocks = sc_check_host(c, block_room, sizeof *blocks);
+  void *in, *out_slots, *out_inverse, *out_blocks, *out_count;
   char detail[64];
-  if (!chosen || !slots || !inverse || !block_expert)
+  if (!chosen || !slots || !inverse || !blocks)
     return sc_check_no_memory(err);
   memset(slots, 0xff, rows * sizeof *slots);
-  memset(block_expert, 0xff, blocks * sizeof *block_expert);
-  sc_ref_fused_align(chosen, slots, inverse, block_expert, &padded, n, a->experts, a->block_rows);
+  memset(blocks, 0xff, block_room * sizeof *blocks);
+  sc_ref_fused_align(chosen, slots, inverse, blocks, &count, n, a->experts, a->block_rows);
   SC_TRY(sc_check_device(c, chosen, n * sizeof *chosen, &in, err));
   SC_TRY(sc_check_device(c, NULL, rows * sizeof *slots, &out_slots, err));
   SC_TRY(sc_check_device(c, NULL, n * sizeof *inverse, &out_inverse, err));
-  SC_TRY(sc_check_device(c, NULL, blocks * sizeof *block_expert, &out_blocks, err));
-  SC_TRY(sc_check_device(c, NULL, sizeof padded, &out_padded, err));
-  SC_TRY(sc_launch_fused_align(c->gpu, in, out_slots, out_inverse, out_blocks, out_padded, n, a->experts, a->block_rows,
+  SC_TRY(sc_check_device(c, NULL, block_room * sizeof *blocks, &out_blocks, err));
+  SC_TRY(sc_check_device(c, NULL, sizeof count, &out_count, err));
+  SC_TRY(sc_launch_fused_align(c->gpu, in, out_slots, out_inverse, out_blocks, out_count, n, a->experts, a->block_rows,
                                err));
   snprintf(detail, sizeof detail, "slots, %zu choices, %u of %u experts, %u", n, a->chosen_from, a->experts,
            a->block_rows);
   const char *name = sc_kernel_name(SC_K_FUSED_ALIGN);
   SC_TRY(sc_check_exact(c, name, detail, out_slots, slots, rows * sizeof *slots, err));
   SC_TRY(sc_check_exact(c, name, "inverse", out_inverse, inverse, n * sizeof *inverse, err));
-  SC_TRY(sc_check_exact(c, name, "experts of blocks", out_blocks, block_expert, blocks * sizeof *block_expert, err));
-  return sc_check_exact(c, name, "padded rows", out_padded, &padded, sizeof padded, err);
+  SC_TRY(sc_check_exact(c, name, "blocks", out_blocks, blocks, block_room * sizeof *blocks, err));
+  return sc_check_exact(c, name, "number of blocks", out_count, &count, sizeof count, err);
 }
 
 static enum sc_status check_all(struct sc_check *c, struct sc_error *err)
@@ -214,8 +263,8 @@ static enum sc_status check_all(struct sc_check *c, struct sc_error *err)
   static const size_t amax_sizes[] = {1, 31, 257, 300007};
   static const size_t swizzles[][2] = {{1, 1}, {128, 4}, {129, 5}, {200, 6}, {384, 20}, {2880, 180}};
   static const struct align_case aligns[] = {
-      {1, 4, 1, 4, 16},   {16, 4, 2, 4, 16},   {33, 5, 3, 5, 64},      {100, 1, 1, 1, 16},    {257, 8, 1, 3, 16},
-      {300, 8, 2, 2, 64}, {700, 16, 1, 1, 64}, {512, 256, 8, 256, 16}, {31, 256, 8, 200, 16}, {4096, 128, 4, 128, 64},
+      {1, 4, 1, 4, 8},    {16, 4, 2, 4, 16},   {33, 5, 3, 5, 128},     {100, 1, 1, 1, 32},    {257, 8, 1, 3, 16},
+      {300, 8, 2, 2, 64}, {700, 16, 1, 1, 128}, {512, 256, 8, 256, 16}, {31, 256, 8, 200, 8}, {4096, 128, 4, 128, 128},
   };
   for (int dtype = SC_F32; dtype <= SC_BF16; dtype++)
     for (size_t i = 0; i < SC_COUNTOF(amax_sizes); i++)
@@ -227,6 +276,8 @@ static enum sc_status check_all(struct sc_check *c, struct sc_error *err)
     SC_CHECK(check_quantise(c, (enum sc_dtype)dtype, 129, 320, 31.7f, err));
     SC_CHECK(check_quantise(c, (enum sc_dtype)dtype, 5, 96, nvfp4_global(FLT_MAX), err));
     SC_CHECK(check_quantise(c, (enum sc_dtype)dtype, 5, 96, nvfp4_global(1e-30f), err));
+    SC_CHECK(check_round_trip(c, (enum sc_dtype)dtype, 37 * 1856, 448.0f, err)); /* the scale that makes ties */
+    SC_CHECK(check_round_trip(c, (enum sc_dtype)dtype, 16 * 501, 31.7f, err));
   }
   SC_CHECK(check_to_bf16(c, err));
   for (int layout = NVFP4_W13_INTERLEAVED; layout <= NVFP4_W13_PACKED; layout++) {
@@ -236,6 +287,10 @@ static enum sc_status check_all(struct sc_check *c, struct sc_error *err)
   }
   for (size_t i = 0; i < SC_COUNTOF(swizzles); i++)
     SC_CHECK(check_swizzle(c, swizzles[i][0], (uint32_t)swizzles[i][1], err));
+  SC_CHECK(check_tile(c, 16, 16, false, err));
+  SC_CHECK(check_tile(c, 208, 80, false, err));
+  SC_CHECK(check_tile(c, 96, 1104, true, err));
+  SC_CHECK(check_tile(c, 5760, 2880, true, err));
   for (size_t i = 0; i < SC_COUNTOF(aligns); i++)
     SC_CHECK(check_align(c, &aligns[i], err));
   return SC_OK;

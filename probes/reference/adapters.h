@@ -20,18 +20,25 @@
   X(sc_adapt_fp4_alphas, "sc_fp4_alphas", 4, {8, 8, 8, 8})                                           \
   X(sc_adapt_fp4_quantise_f32, "sc_fp4_quantise_f32", 6, {8, 8, 8, 8, 4, 8})                         \
   X(sc_adapt_fp4_quantise_bf16, "sc_fp4_quantise_bf16", 6, {8, 8, 8, 8, 4, 8})                       \
+  X(sc_adapt_fp4_round_trip_f32, "sc_fp4_round_trip_f32", 4, {8, 8, 8, 8})                           \
+  X(sc_adapt_fp4_round_trip_bf16, "sc_fp4_round_trip_bf16", 4, {8, 8, 8, 8})                         \
   X(sc_adapt_fp4_to_bf16, "sc_fp4_to_bf16", 3, {8, 8, 8})                                            \
   X(sc_adapt_fp4_reorder_w13, "sc_fp4_reorder_w13", 5, {8, 8, 8, 8, 4})                              \
   X(sc_adapt_fp4_swizzle, "sc_fp4_swizzle", 4, {8, 8, 8, 4})                                         \
+  X(sc_adapt_fp4_tile, "sc_fp4_tile", 6, {8, 8, 8, 8, 4, 4})                                         \
   X(sc_adapt_fused_align, "sc_fused_align", 8, {8, 8, 8, 8, 8, 8, 4, 4})                             \
-  X(sc_adapt_fused_up_w4a4_small, "sc_fused_up_w4a4_small", 1, {sizeof(struct sc_fused_gemm)})       \
-  X(sc_adapt_fused_up_w4a4_large, "sc_fused_up_w4a4_large", 1, {sizeof(struct sc_fused_gemm)})       \
-  X(sc_adapt_fused_up_w4a16_small, "sc_fused_up_w4a16_small", 1, {sizeof(struct sc_fused_gemm)})     \
-  X(sc_adapt_fused_up_w4a16_large, "sc_fused_up_w4a16_large", 1, {sizeof(struct sc_fused_gemm)})     \
-  X(sc_adapt_fused_down_w4a4_small, "sc_fused_down_w4a4_small", 1, {sizeof(struct sc_fused_gemm)})   \
-  X(sc_adapt_fused_down_w4a4_large, "sc_fused_down_w4a4_large", 1, {sizeof(struct sc_fused_gemm)})   \
-  X(sc_adapt_fused_down_w4a16_small, "sc_fused_down_w4a16_small", 1, {sizeof(struct sc_fused_gemm)}) \
-  X(sc_adapt_fused_down_w4a16_large, "sc_fused_down_w4a16_large", 1, {sizeof(struct sc_fused_gemm)})
+  X(sc_adapt_fused_up_8_split, "sc_fused_up_8_split", 1, {sizeof(struct sc_fused_gemm)})             \
+  X(sc_adapt_fused_up_8, "sc_fused_up_8", 1, {sizeof(struct sc_fused_gemm)})                         \
+  X(sc_adapt_fused_up_16, "sc_fused_up_16", 1, {sizeof(struct sc_fused_gemm)})                       \
+  X(sc_adapt_fused_up_32, "sc_fused_up_32", 1, {sizeof(struct sc_fused_gemm)})                       \
+  X(sc_adapt_fused_up_64, "sc_fused_up_64", 1, {sizeof(struct sc_fused_gemm)})                       \
+  X(sc_adapt_fused_up_wide, "sc_fused_up_wide", 1, {sizeof(struct sc_fused_gemm)})                   \
+  X(sc_adapt_fused_down_8_split, "sc_fused_down_8_split", 1, {sizeof(struct sc_fused_gemm)})         \
+  X(sc_adapt_fused_down_8, "sc_fused_down_8", 1, {sizeof(struct sc_fused_gemm)})                     \
+  X(sc_adapt_fused_down_16, "sc_fused_down_16", 1, {sizeof(struct sc_fused_gemm)})                   \
+  X(sc_adapt_fused_down_32, "sc_fused_down_32", 1, {sizeof(struct sc_fused_gemm)})                   \
+  X(sc_adapt_fused_down_64, "sc_fused_down_64", 1, {sizeof(struct sc_fused_gemm)})                   \
+  X(sc_adapt_fused_down_wide, "sc_fused_down_wide", 1, {sizeof(struct sc_fused_gemm)})
 
 #define SC_FUSED_ADAPTER_DECLARE(function, name, count, ...) void function(KERNEL_ARGUMENTS);
 SC_FUSED_ADAPTER_MAP(SC_FUSED_ADAPTER_DECLARE)

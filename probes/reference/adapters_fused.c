@@ -47,6 +47,23 @@ KERNEL(sc_adapt_fp4_quantise_bf16)
   quantise(SC_BF16, args);
 }
 
+static void round_trip(enum sc_dtype dtype, void *const *args)
+{
+  sc_ref_fp4_round_trip(dtype, POINTER(const void, 0), POINTER(uint16_t, 1), VALUE(uint64_t, 2), *POINTER(const float, 3));
+}
+
+KERNEL(sc_adapt_fp4_round_trip_f32)
+{
+  UNUSED_SHAPE;
+  round_trip(SC_F32, args);
+}
+
+KERNEL(sc_adapt_fp4_round_trip_bf16)
+{
+  UNUSED_SHAPE;
+  round_trip(SC_BF16, args);
+}
+
 KERNEL(sc_adapt_fp4_to_bf16)
 {
   UNUSED_SHAPE;
@@ -69,31 +86,41 @@ KERNEL(sc_adapt_fp4_swizzle)
   nvfp4_swizzle(POINTER(const uint8_t, 0), VALUE(uint64_t, 2), VALUE(uint32_t, 3), POINTER(uint8_t, 1));
 }
 
+KERNEL(sc_adapt_fp4_tile)
+{
+  UNUSED_SHAPE;
+  sc_ref_fp4_tile(POINTER(const uint8_t, 0), POINTER(const uint8_t, 1), POINTER(uint8_t, 2), VALUE(uint64_t, 3),
+                  VALUE(uint32_t, 4), VALUE(uint32_t, 5));
+}
+
 KERNEL(sc_adapt_fused_align)
 {
   UNUSED_SHAPE;
-  sc_ref_fused_align(POINTER(const int32_t, 0), POINTER(int32_t, 1), POINTER(int32_t, 2), POINTER(int32_t, 3),
+  sc_ref_fused_align(POINTER(const int32_t, 0), POINTER(int32_t, 1), POINTER(int32_t, 2), POINTER(struct sc_fused_block, 3),
                      POINTER(int32_t, 4), VALUE(uint64_t, 5), VALUE(uint32_t, 6), VALUE(uint32_t, 7));
 }
 
 /* A kernel cannot fail; verification sees what was not written. */
-static void gemm(void *const *args, uint32_t block_rows, bool a_fp4, bool up)
+static void gemm(void *const *args, uint32_t block_rows, bool up)
 {
-  if (!sc_ref_fused_gemm((const struct sc_fused_gemm *)args[0], block_rows, a_fp4, up))
+  if (!sc_ref_fused_gemm((const struct sc_fused_gemm *)args[0], block_rows, up))
     fprintf(stderr, "synccount-probe: no host memory for a simulated kernel; its output is missing\n");
 }
 
-#define GEMM(name, block_rows, a_fp4, up) \
-  KERNEL(name)                            \
-  {                                       \
-    UNUSED_SHAPE;                         \
-    gemm(args, block_rows, a_fp4, up);    \
+#define GEMM(name, block_rows)        \
+  KERNEL(sc_adapt_fused_up_##name)    \
+  {                                   \
+    UNUSED_SHAPE;                     \
+    gemm(args, block_rows, true);     \
+  }                                   \
+  KERNEL(sc_adapt_fused_down_##name)  \
+  {                                   \
+    UNUSED_SHAPE;                     \
+    gemm(args, block_rows, false);    \
   }
-GEMM(sc_adapt_fused_up_w4a4_small, SC_FUSED_ROWS_SMALL, true, true)
-GEMM(sc_adapt_fused_up_w4a4_large, SC_FUSED_ROWS_LARGE, true, true)
-GEMM(sc_adapt_fused_up_w4a16_small, SC_FUSED_ROWS_SMALL, false, true)
-GEMM(sc_adapt_fused_up_w4a16_large, SC_FUSED_ROWS_LARGE, false, true)
-GEMM(sc_adapt_fused_down_w4a4_small, SC_FUSED_ROWS_SMALL, true, false)
-GEMM(sc_adapt_fused_down_w4a4_large, SC_FUSED_ROWS_LARGE, true, false)
-GEMM(sc_adapt_fused_down_w4a16_small, SC_FUSED_ROWS_SMALL, false, false)
-GEMM(sc_adapt_fused_down_w4a16_large, SC_FUSED_ROWS_LARGE, false, false)
+GEMM(8_split, 8)
+GEMM(8, 8)
+GEMM(16, 16)
+GEMM(32, 32)
+GEMM(64, 64)
+GEMM(wide, SC_WIDE_ROWS)

@@ -47,23 +47,128 @@ void sc_ref_fp4_quantise(enum sc_dtype dtype, const void *x, uint8_t *codes, uin
   sc_ref_parallel(rows * (columns / NVFP4_BLOCK), quantise_range, &job);
 }
 
-void sc_ref_fused_align(const int32_t *chosen, int32_t *slot_choice, int32_t *inverse, int32_t *block_expert,
-                        int32_t *padded_rows, uint64_t n, uint32_t experts, uint32_t block_rows)
+void sc_ref_fp4_round_trip(enum sc_dtype dtype, const void *x, uint16_t *out, uint64_t n, float global)
 {
-  uint64_t row = 0;
+  for (uint64_t i = 0; i < n; i += NVFP4_BLOCK) {
+    float value[NVFP4_BLOCK];
+    uint8_t codes[NVFP4_BLOCK / 2];
+    for (uint64_t j = 0; j < NVFP4_BLOCK; j++)
+      value[j] = sc_ref_load(dtype, x, i + j);
+    const uint8_t scale = nvfp4_quantise_block(value, global, codes);
+    nvfp4_dequantise(codes, &scale, 1, NVFP4_BLOCK, 1.0f, value);
+    for (uint64_t j = 0; j < NVFP4_BLOCK; j++)
+      out[i + j] = sc_ref_to_bf16(value[j]);
+  }
+}
+
+/* ---- tiles (kernels/fp4.cuh describes them) ---- */
+
+enum { TILE_CODES = SC_TILE_ROWS * SC_TILE_COLUMNS / 2, TILE_BLOCKS = SC_TILE_COLUMNS / NVFP4_BLOCK };
+
+static uint64_t k_tiles(uint32_t columns) { return (columns + SC_TILE_COLUMNS - 1) / SC_TILE_COLUMNS; }
+
+uint64_t sc_ref_fp4_tiled_bytes(uint64_t rows, uint32_t columns)
+{
+  return rows / SC_TILE_ROWS * k_tiles(columns) * SC_TILE_BYTES;
+}
+
+/* Row `row` of the matrix stands in row *in of row of tiles *tile. */
+static void place_of_row(uint64_t row, uint64_t rows, bool gated, uint64_t *tile, uint32_t *in)
+{
+  const uint64_t half = gated ? rows / 2 : rows, within = row % half;
+  const uint32_t height = gated ? SC_TILE_ROWS / 2 : SC_TILE_ROWS;
+  *tile = within / height;
+  *in = (uint32_t)(within % height) + (row < half ? 0 : height);
+}
+
+/* Byte and shift, in a tile, of the code in row `in`, column `column`. */
+static uint32_t place_of_code(uint32_t in, uint32_t column, uint32_t *shift)
+{
+  const uint32_t word = column / 16, k = column % 16;
+  const uint32_t lane = in % 8 * 4 + k % 8 / 2, pair = in / 8 + k / 8 * 2, nibble = pair + k % 2 * 4;
+  *shift = nibble % 2 * 4;
+  return lane * 16 + word * 4 + nibble / 2;
+}
+
+/* E4M3 with 5 bits of exponent, bias 10, so that none is subnormal. */
+static uint8_t tile_scale(uint8_t scale)
+{
+  uint8_t exponent = scale >> 3 & 15, fraction = scale & 7;
+  if (exponent > 0)
+    return (uint8_t)((exponent + 3) << 3 | fraction);
+  if (fraction == 0)
+    return 0;
+  for (exponent = 3; fraction < 8; exponent--)
+    fraction = (uint8_t)(fraction << 1);
+  return (uint8_t)((exponent + 1) << 3 | (fraction & 7));
+}
+
+static uint8_t scale_of_tile(uint8_t scale)
+{
+  const uint8_t exponent = scale >> 3, fraction = scale & 7;
+  if (scale == 0)
+    return 0;
+  return exponent > 3 ? (uint8_t)((exponent - 3) << 3 | fraction) : (uint8_t)((8 | fraction) >> (4 - exponent));
+}
+
+void sc_ref_fp4_tile(const uint8_t *codes, const uint8_t *scales, uint8_t *tiles, uint64_t rows, uint32_t columns,
+                     bool gated)
+{
+  memset(tiles, 0, sc_ref_fp4_tiled_bytes(rows, columns));
+  for (uint64_t row = 0; row < rows; row++) {
+    uint64_t row_tile;
+    uint32_t in, shift;
+    place_of_row(row, rows, gated, &row_tile, &in);
+    for (uint32_t column = 0; column < columns; column++) {
+      uint8_t *tile = tiles + (row_tile * k_tiles(columns) + column / SC_TILE_COLUMNS) * SC_TILE_BYTES;
+      const uint32_t block = column / NVFP4_BLOCK;
+      const uint8_t scale = scales[nvfp4_swizzled_offset(row, block, columns / NVFP4_BLOCK)];
+      const uint8_t code = scale ? codes[(row * columns + column) / 2] >> column % 2 * 4 & 15 : 0;
+      tile[place_of_code(in, column % SC_TILE_COLUMNS, &shift)] |= (uint8_t)(code << shift);
+      tile[TILE_CODES + in * TILE_BLOCKS + block % TILE_BLOCKS] = tile_scale(scale);
+    }
+  }
+}
+
+void sc_ref_fp4_untile(const uint8_t *tiles, uint8_t *codes, uint8_t *scales, uint64_t rows, uint32_t columns, bool gated)
+{
+  memset(codes, 0, rows * columns / 2);
+  memset(scales, 0, nvfp4_swizzled_bytes(rows, columns / NVFP4_BLOCK));
+  for (uint64_t row = 0; row < rows; row++) {
+    uint64_t row_tile;
+    uint32_t in, shift;
+    place_of_row(row, rows, gated, &row_tile, &in);
+    for (uint32_t column = 0; column < columns; column++) {
+      const uint8_t *tile = tiles + (row_tile * k_tiles(columns) + column / SC_TILE_COLUMNS) * SC_TILE_BYTES;
+      const uint32_t block = column / NVFP4_BLOCK, byte = place_of_code(in, column % SC_TILE_COLUMNS, &shift);
+      codes[(row * columns + column) / 2] |= (uint8_t)((tile[byte] >> shift & 15) << column % 2 * 4);
+      scales[nvfp4_swizzled_offset(row, block, columns / NVFP4_BLOCK)] =
+          scale_of_tile(tile[TILE_CODES + in * TILE_BLOCKS + block % TILE_BLOCKS]);
+    }
+  }
+}
+
+void sc_ref_fused_align(const int32_t *chosen, int32_t *slot_choice, int32_t *inverse, struct sc_fused_block *blocks,
+                        int32_t *block_count, uint64_t n, uint32_t experts, uint32_t block_rows)
+{
+  int32_t block = 0;
   for (uint32_t e = 0; e < experts; e++) {
-    const uint64_t first = row;
+    const uint64_t first = (uint64_t)block * block_rows;
+    uint64_t row = first;
     for (uint64_t i = 0; i < n; i++)
       if (chosen[i] == (int32_t)e) {
         inverse[i] = (int32_t)row;
         slot_choice[row++] = (int32_t)i;
       }
-    while (row % block_rows != 0)
-      slot_choice[row++] = -1;
-    for (uint64_t block = first / block_rows; block < row / block_rows; block++)
-      block_expert[block] = (int32_t)e;
+    const int32_t count = (int32_t)((row - first + block_rows - 1) / block_rows);
+    for (int32_t i = 0; i < count; i++) {
+      const uint64_t left = row - first - (uint64_t)i * block_rows;
+      blocks[block + i] =
+          (struct sc_fused_block){(int32_t)e, block, count, (int32_t)(left < block_rows ? left : block_rows)};
+    }
+    block += count;
   }
-  *padded_rows = (int32_t)row;
+  *block_count = block;
 }
 
 /* Row of W, less its global scale. */
@@ -88,10 +193,12 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(s
 /* All rows of one expert, unpacked, and the columns that threads share out. */
 struct gemm_job {
   const struct sc_fused_gemm *p;
-  const float *a; /* [rows][k] */
-  uint64_t row0, rows;
+  const float *a;                 /* [rows][k] */
+  const uint8_t *codes, *scales;  /* the expert's, out of their tiles */
+  uint64_t row0, rows;            /* padded rows */
+  uint64_t used;                  /* the first of them */
   uint32_t expert;
-  bool a_fp4, up;
+  bool up;
   _Atomic bool failed;
 };
 
@@ -125,12 +232,12 @@ __attribute__((target_clones("default", "arch=x86-64-v3"))) static void multiply
 }
 
 /* COLUMNS rows of W from `row` on, as [k][COLUMNS]; `line` has room for one. */
-static void unpack_w(const struct sc_fused_gemm *p, uint32_t expert, uint32_t row, float *line, float *out)
+static void unpack_w(const struct gemm_job *job, uint32_t row, float *line, float *out)
 {
+  const uint32_t k = job->p->k;
   for (uint32_t c = 0; c < COLUMNS; c++) {
-    unpack_row(p->w + (uint64_t)expert * p->w_rows * (p->k / 2), p->w_scales + expert * p->w_scale_bytes, row + c, p->k,
-               line);
-    for (uint32_t i = 0; i < p->k; i++)
+    unpack_row(job->codes, job->scales, row + c, k, line);
+    for (uint32_t i = 0; i < k; i++)
       out[(size_t)i * COLUMNS + c] = line[i];
   }
 }
@@ -147,13 +254,12 @@ static void store_up(const struct gemm_job *job, uint64_t row, uint32_t column, 
   const struct sc_activation act = {(enum sc_act_kind)p->act_kind, p->act_alpha, p->act_beta, p->act_limit};
   float h[COLUMNS];
   sc_ref_activate(SC_F32, gate, up, h, COLUMNS, &act);
-  if (job->a_fp4 && p->out_global != NULL) {
-    p->out_scales[(row * p->n + column) / NVFP4_BLOCK] =
-        nvfp4_quantise_block(h, *p->out_global, (uint8_t *)p->out + (row * p->n + column) / 2);
-  } else {
+  uint16_t *out = (uint16_t *)p->out + row * p->n + column;
+  if (p->out_global != NULL)
+    sc_ref_fp4_round_trip(SC_F32, h, out, COLUMNS, *p->out_global);
+  else
     for (uint32_t c = 0; c < COLUMNS; c++)
-      ((uint16_t *)p->out)[row * p->n + column + c] = sc_ref_to_bf16(h[c]);
-  }
+      out[c] = sc_ref_to_bf16(h[c]);
 }
 
 /* COLUMNS columns of the output from `column` on, all rows. w: their columns of W, and behind them the gate's. */
@@ -168,7 +274,7 @@ static void multiply_columns(const struct gemm_job *job, uint32_t column, const 
     multiply_tile(job->a + r0 * p->k, w, p->k, out[0]);
     if (gated)
       multiply_tile(job->a + r0 * p->k, w + (size_t)p->k * COLUMNS, p->k, gate[0]);
-    for (uint64_t r = 0; r < ROWS; r++) {
+    for (uint64_t r = 0; r < ROWS && r0 + r < job->used; r++) {
       const uint64_t row = job->row0 + r0 + r;
       scale_and_bias(out[r], alpha, bias);
       if (gated)
@@ -194,58 +300,48 @@ static void gemm_range(void *ctx, uint64_t first, uint64_t last)
     return;
   }
   for (uint64_t column = (first + COLUMNS - 1) / COLUMNS * COLUMNS; column < last; column += COLUMNS) {
-    unpack_w(p, job->expert, (uint32_t)column, w + 2 * size, w);
+    unpack_w(job, (uint32_t)column, w + 2 * size, w);
     if (job->up && p->gated)
-      unpack_w(p, job->expert, p->n + (uint32_t)column, w + 2 * size, w + size);
+      unpack_w(job, p->n + (uint32_t)column, w + 2 * size, w + size);
     multiply_columns(job, (uint32_t)column, w);
   }
   free(w);
 }
 
-/* Row of A without its global scale; zeros for padding. */
-static void unpack_a(const struct sc_fused_gemm *p, uint64_t row, bool a_fp4, bool up, float *out)
+/* One expert: blocks first .. end-1 of block_rows padded rows; the last one alone has rows that are not in use. */
+static bool gemm_of_expert(const struct sc_fused_gemm *p, int32_t first, int32_t end, uint32_t block_rows, bool up)
 {
-  int64_t from = (int64_t)row;
-  if (up)
-    from = p->slot_choice[row] < 0 ? -1 : p->slot_choice[row] / (int32_t)p->top_k;
-  if (from < 0) {
-    memset(out, 0, (size_t)p->k * sizeof *out);
-  } else if (a_fp4) {
-    nvfp4_dequantise((const uint8_t *)p->a + (uint64_t)from * p->k / 2,
-                     p->a_scales + (uint64_t)from * p->k / NVFP4_BLOCK, 1, p->k, 1.0f, out);
-  } else {
-    for (uint32_t i = 0; i < p->k; i++)
-      out[i] = sc_ref_load(SC_BF16, p->a, (uint64_t)from * p->k + i);
-  }
-}
-
-bool sc_ref_fused_gemm(const struct sc_fused_gemm *p, uint32_t block_rows, bool a_fp4, bool up)
-{
-  const uint64_t padded = (uint64_t)*p->padded_rows;
-  for (uint64_t row = 0; row < padded;) {
-    const int32_t expert = p->block_expert[row / block_rows];
-    uint64_t end = row;
-    while (end < padded && p->block_expert[end / block_rows] == expert)
-      end += block_rows;
-    float *a = sc_calloc_array((end - row) * p->k, sizeof *a);
-    if (a == NULL)
-      return false;
-    for (uint64_t r = row; r < end; r++)
-      unpack_a(p, r, a_fp4, up, a + (r - row) * p->k);
-    struct gemm_job job = {
-        .p = p, .a = a, .row0 = row, .rows = end - row, .expert = (uint32_t)expert, .a_fp4 = a_fp4, .up = up};
+  const bool gated = up && p->gated;
+  const uint32_t expert = (uint32_t)p->blocks[first].expert;
+  const uint64_t row0 = (uint64_t)first * block_rows, rows = (uint64_t)(end - first) * block_rows;
+  const uint64_t used = rows - block_rows + (uint64_t)p->blocks[end - 1].rows;
+  float *a = sc_calloc_array(rows * p->k, sizeof *a);
+  uint8_t *codes = sc_calloc_array((uint64_t)p->w_rows * p->k / 2, 1),
+          *scales = sc_calloc_array(nvfp4_swizzled_bytes(p->w_rows, p->k / NVFP4_BLOCK), 1);
+  struct gemm_job job = {
+      .p = p, .a = a, .codes = codes, .scales = scales, .row0 = row0, .rows = rows, .used = used, .expert = expert, .up = up};
+  job.failed = !a || !codes || !scales;
+  if (!job.failed) {
+    for (uint64_t r = 0; r < used; r++) {
+      const uint64_t from = up ? (uint64_t)p->slot_choice[row0 + r] / p->top_k : row0 + r;
+      for (uint32_t i = 0; i < p->k; i++)
+        a[r * p->k + i] = sc_ref_load(SC_BF16, p->a, from * p->k + i);
+    }
+    sc_ref_fp4_untile(p->w + expert * sc_ref_fp4_tiled_bytes(p->w_rows, p->k), codes, scales, p->w_rows, p->k, gated);
     sc_ref_parallel(p->n, gemm_range, &job);
-    free(a);
-    if (job.failed)
-      return false;
-    row = end;
   }
-  return true;
+  free(a);
+  free(codes);
+  free(scales);
+  return !job.failed;
 }
 
-void sc_ref_fp4_swizzle(const uint8_t *scales, uint8_t *swizzled, uint64_t rows, uint32_t blocks)
+bool sc_ref_fused_gemm(const struct sc_fused_gemm *p, uint32_t block_rows, bool up)
 {
-  nvfp4_swizzle(scales, rows, blocks, swizzled);
+  for (int32_t block = 0; block < *p->block_count; block += p->blocks[block].count)
+    if (!gemm_of_expert(p, block, block + p->blocks[block].count, block_rows, up))
+      return false;
+  return true;
 }
 
 /* ---- the oracle ---- */

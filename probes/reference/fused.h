@@ -14,13 +14,19 @@ void sc_ref_fp4_globals(const float *amaxes, float *globals, uint64_t n);
 void sc_ref_fp4_alphas(const float *a_global, const float *w_globals, float *alphas, uint64_t n);
 void sc_ref_fp4_quantise(enum sc_dtype dtype, const void *x, uint8_t *codes, uint8_t *scales, uint64_t rows,
                          uint32_t columns, float global);
-void sc_ref_fused_align(const int32_t *chosen, int32_t *slot_choice, int32_t *inverse, int32_t *block_expert,
-                        int32_t *padded_rows, uint64_t n, uint32_t experts, uint32_t block_rows);
-/* block_rows: what align was given. False: out of memory, nothing is written. */
-bool sc_ref_fused_gemm(const struct sc_fused_gemm *p, uint32_t block_rows, bool a_fp4, bool up);
+void sc_ref_fp4_round_trip(enum sc_dtype dtype, const void *x, uint16_t *out, uint64_t n, float global);
+/* gated: rows are [up; gate]. tiles: sc_ref_fp4_tiled_bytes. */
+void sc_ref_fp4_tile(const uint8_t *codes, const uint8_t *scales, uint8_t *tiles, uint64_t rows, uint32_t columns,
+                     bool gated);
+void sc_ref_fused_align(const int32_t *chosen, int32_t *slot_choice, int32_t *inverse, struct sc_fused_block *blocks,
+                        int32_t *block_count, uint64_t n, uint32_t experts, uint32_t block_rows);
+/* block_rows: what align was given. False: out of memory, and the output is not whole. */
+bool sc_ref_fused_gemm(const struct sc_fused_gemm *p, uint32_t block_rows, bool up);
 
-/* Row-order block scales to the 128x4 swizzle; padding is set to zero. */
-void sc_ref_fp4_swizzle(const uint8_t *scales, uint8_t *swizzled, uint64_t rows, uint32_t blocks);
+/* Of one expert's `rows` x `columns`. */
+uint64_t sc_ref_fp4_tiled_bytes(uint64_t rows, uint32_t columns);
+/* Back to codes[rows][columns / 2] and swizzled scales, padding zero; codes of blocks whose scale is 0 come back as 0. */
+void sc_ref_fp4_untile(const uint8_t *tiles, uint8_t *codes, uint8_t *scales, uint64_t rows, uint32_t columns, bool gated);
 
 /* ---- the oracle: one layer in double ---- */
 struct sc_ref_fp4_expert { /* weights as the layer holds them, and their encode scales; biases or NULL */

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the fused layer's two GEMM kernels share: which rows and columns a block has, and what becomes of its sums. Device
+ * code only. */
+#pragma once
+
+#include "fp4.cuh"
+#include "fused_args.h"
+#include "ptx.cuh"
+
+/* A tile's columns of the output: 8 where it holds up and gate of each, else 16. */
+__device__ __forceinline__ uint32_t tile_width(const sc_fused_gemm &p, bool up) { return up && p.gated ? 8 : 16; }
+
+/* What the grid's piece `index` works on: `width` columns of the output by one block of rows. Pieces of the same columns
+ * and expert follow each other, so that what they read of W is in the L2. */
+struct Piece {
+  sc_fused_block rows;
+  uint32_t block;  /* of rows */
+  uint32_t column; /* first */
+};
+
+__device__ __forceinline__ Piece piece_of(const sc_fused_gemm &p, uint32_t index, uint32_t column_blocks, uint32_t width)
+{
+  const sc_fused_block any = p.blocks[index / column_blocks]; /* one of the expert's blocks, if not the right one */
+  const uint32_t in_expert = index - (uint32_t)any.first * column_blocks, block = (uint32_t)any.first + in_expert % any.count;
+  return {p.blocks[block], block, in_expert / any.count * width};
+}
+
+/* Row of A that stands in padded row `row`, and where it begins. */
+template <bool UP> __device__ __forceinline__ const bf16 *row_of_a(const sc_fused_gemm &p, uint64_t row)
+{
+  const uint64_t from = UP ? (uint32_t)p.slot_choice[row] / p.top_k : row;
+  return static_cast<const bf16 *>(p.a) + from * p.k;
+}
+
+/* Tiles of one row of tiles stand one after the other. */
+__device__ __forceinline__ const uint8_t *tiles_of_w(const sc_fused_gemm &p, uint32_t expert, uint32_t row_tile)
+{
+  const uint64_t k_tiles = (p.k + SC_TILE_COLUMNS - 1) / SC_TILE_COLUMNS;
+  return p.w + ((uint64_t)expert * (p.w_rows / SC_TILE_ROWS) + row_tile) * k_tiles * SC_TILE_BYTES;
+}
+
+/* A lane's part of a tile in shared memory. */
+struct TileWords {
+  uint4 codes;
+  uint32_t upper, lower; /* scales of rows r and r + 8 */
+};
+
+__device__ __forceinline__ TileWords read_tile(const uint8_t *tile, uint32_t lane)
+{
+  const uint32_t *scales = reinterpret_cast<const uint32_t *>(tile + SC_TILE_ROWS * SC_TILE_COLUMNS / 2);
+  return {reinterpret_cast<const uint4 *>(tile)[lane], scales[lane / 4], scales[lane / 4 + 8]};
+}
+
+/* Columns 16 t to 16 t + 15 of it, as a's part of a multiplication. */
+__device__ __forceinline__ void unpack_tile(const TileWords &tile, int t, uint32_t a[4])
+{
+  const uint32_t word = t == 0 ? tile.codes.x : t == 1 ? tile.codes.y : t == 2 ? tile.codes.z : tile.codes.w;
+  fp4_unpack(word, fp4_scale_pair(tile.upper, t), fp4_scale_pair(tile.lower, t), a);
+}
+
+/* A parameter of the activation that was not given is one that changes nothing: limit +inf, alpha 1, beta 0. */
+__device__ __forceinline__ float activation(const sc_fused_gemm &p, float gate, float up)
+{
+  if (p.act_kind == SC_ACT_RELU2) {
+    gate = gate < 0.0f ? 0.0f : gate;
+    return gate * gate;
+  }
+  gate = gate > p.act_limit ? p.act_limit : gate;
+  up = up > p.act_limit ? p.act_limit : up < -p.act_limit ? -p.act_limit : up;
+  return (up + p.act_beta) * (gate / (1.0f + expf(-p.act_alpha * gate)));
+}
+
+/* What a block's tiles have summed for one row of A, `from(i)` the sums of row i of the first tile, to 16 columns of the
+ * output: scale, biases, activation. gated: the tiles' rows are 8 of up and 8 of gate, and two tiles make 16 columns. */
+template <bool UP, typename From>
+__device__ __forceinline__ void finish(const sc_fused_gemm &p, uint32_t expert, uint32_t column, From from, float value[16])
+{
+  const float alpha = p.alpha[expert] * FP4_UNSHIFT;
+  const float *bias = p.bias ? p.bias + (uint64_t)expert * p.w_rows + column : nullptr;
+  const bool gated = UP && p.gated;
+#pragma unroll
+  for (uint32_t c = 0; c < 16; c += 4) {
+    const uint32_t at = gated ? c / 8 * 16 + c % 8 : c;
+    const float4 first = from(at), second = gated ? from(at + 8) : first;
+    const float4 bias_first = bias ? *reinterpret_cast<const float4 *>(bias + c) : make_float4(0, 0, 0, 0);
+    const float4 bias_second = gated && bias ? *reinterpret_cast<const float4 *>(bias + p.n + c) : bias_first;
+    const float ups[4] = {first.x * alpha + bias_first.x, first.y * alpha + bias_first.y, first.z * alpha + bias_first.z,
+                          first.w * alpha + bias_first.w};
+    const float gates[4] = {second.x * alpha + bias_second.x, second.y * alpha + bias_second.y,
+                            second.z * alpha + bias_second.z, second.w * alpha + bias_second.w};
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++)
+      value[c + i] = UP ? activation(p, gates[i], ups[i]) : ups[i];
+  }
+}
+
+/* 16 columns of the output. Of the intermediate: bf16, through NVFP4 where that is asked for; else the layer's type. */
+template <bool UP>
+__device__ __forceinline__ void store(const sc_fused_gemm &p, float value[16], uint64_t row, uint32_t column)
+{
+  const uint64_t at = row * p.n + column;
+  if (UP && p.out_global != nullptr)
+    fp4_round_trip(value, *p.out_global);
+  if (UP || p.out_bf16) {
+    uint4 packed[2];
+    pack_bf16(value, packed[0]);
+    pack_bf16(value + 8, packed[1]);
+    uint4 *out = reinterpret_cast<uint4 *>(static_cast<bf16 *>(p.out) + at);
+    out[0] = packed[0];
+    out[1] = packed[1];
+  } else {
+    float4 *out = reinterpret_cast<float4 *>(static_cast<float *>(p.out) + at);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      out[i] = make_float4(value[4 * i], value[4 * i + 1], value[4 * i + 2], value[4 * i + 3]);
+  }
+}
