@@ -10,7 +10,7 @@
 enum sc_status sc_layer_fused(const struct sc_point *point, uint32_t layer, struct sc_error *err)
 {
   const struct sc_model *m = point->model;
-  SC_TRY(sc_layer_route(point, layer, err));
+  SC_TRY(sc_layer_route_fused(point, layer, err));
   SC_TRY(sc_fused_forward(m->gpu, &m->fused_shape, &m->fused[layer], &m->fused_scratch, m->input, point->tokens,
                           point->experts, sc_model_chosen(m, layer), m->weights, sc_model_output(m, layer), err));
 #if defined SC_PROBE_WRONG && SC_PROBE_WRONG == 5
@@ -28,7 +28,7 @@ enum sc_status sc_fused_prepare(const struct sc_model *m, struct sc_error *err)
 {
   const struct sc_point point = {(struct sc_model *)m, m->shape.experts, m->max_tokens};
   for (uint32_t layer = 0; layer < m->layers; layer++) {
-    SC_TRY(sc_layer_route(&point, layer, err));
+    SC_TRY(sc_layer_route_fused(&point, layer, err));
     SC_TRY(sc_fused_calibrate(m->gpu, &m->fused_shape, &m->fused[layer], &m->fused_scratch, m->input, point.tokens,
                               sc_model_chosen(m, layer), err));
   }

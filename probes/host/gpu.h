@@ -21,6 +21,8 @@
   X(TOPK, "sc_topk")                                     \
   X(ROUTE_OVERRIDE, "sc_route_override")                 \
   X(RENORMALIZE, "sc_renormalize")                       \
+  X(ROUTE_F32, "sc_route_f32")                           \
+  X(ROUTE_BF16, "sc_route_bf16")                         \
   X(MASK_EQUAL, "sc_mask_equal")                         \
   X(MASK_ANY, "sc_mask_any")                             \
   X(MASK_ROWS, "sc_mask_rows")                           \
@@ -152,6 +154,10 @@ enum sc_status sc_launch_route_override(const struct sc_gpu *gpu, const float *p
                                         uint64_t seed, uint64_t stream, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_renormalize(const struct sc_gpu *gpu, float *weights, uint64_t rows, uint32_t k,
                                      struct sc_error *err) SC_NODISCARD;
+/* The four above in one launch, with the same bits; the choices alone. */
+enum sc_status sc_launch_route(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *logits, int32_t *chosen,
+                               float *weights, uint64_t rows, uint32_t experts, uint32_t k, enum sc_route_mode mode,
+                               bool renormalize, uint64_t seed, uint64_t stream, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_mask_equal(const struct sc_gpu *gpu, const int32_t *chosen, uint8_t *mask, uint64_t n,
                                     int32_t expert, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_mask_any(const struct sc_gpu *gpu, const uint8_t *mask, uint8_t *any, uint64_t n,

@@ -46,6 +46,17 @@ enum sc_status sc_launch_renormalize(const struct sc_gpu *gpu, float *weights, u
   return sc_gpu_launch(gpu, SC_K_RENORMALIZE, sc_gpu_blocks(rows), SC_BLOCK, ARGS(&weights, &rows, &k), err);
 }
 
+enum sc_status sc_launch_route(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *logits, int32_t *chosen,
+                               float *weights, uint64_t rows, uint32_t experts, uint32_t k, enum sc_route_mode mode,
+                               bool renormalize, uint64_t seed, uint64_t stream, struct sc_error *err)
+{
+  uint32_t kernel_mode = (uint32_t)mode, kernel_renormalize = renormalize;
+  return sc_gpu_launch(gpu, SC_K_ROUTE_F32 + dtype, warp_blocks(rows), SC_BLOCK,
+                       ARGS(&logits, &chosen, &weights, &rows, &experts, &k, &kernel_mode, &kernel_renormalize, &seed,
+                            &stream),
+                       err);
+}
+
 enum sc_status sc_launch_mask_equal(const struct sc_gpu *gpu, const int32_t *chosen, uint8_t *mask, uint64_t n,
                                     int32_t expert, struct sc_error *err)
 {

@@ -13,13 +13,19 @@ enum { GATE = SC_MATRIX_UP, UP = SC_MATRIX_GATE };
 enum { GATE = SC_MATRIX_GATE, UP = SC_MATRIX_UP };
 #endif
 
+static enum sc_status router(const struct sc_point *point, uint32_t layer, struct sc_error *err)
+{
+  const struct sc_model *m = point->model;
+  return sc_gpu_gemm(m->gpu, m->shape.dtype, point->tokens, point->experts, m->shape.hidden, m->input,
+                     sc_model_router(m, layer), m->logits, false, err);
+}
+
 enum sc_status sc_layer_route(const struct sc_point *point, uint32_t layer, struct sc_error *err)
 {
   const struct sc_model *m = point->model;
   const struct sc_shape *s = &m->shape;
   int32_t *chosen = sc_model_chosen(m, layer);
-  SC_TRY(sc_gpu_gemm(m->gpu, s->dtype, point->tokens, point->experts, s->hidden, m->input, sc_model_router(m, layer),
-                     m->logits, false, err));
+  SC_TRY(router(point, layer, err));
   SC_TRY(sc_launch_softmax(m->gpu, s->dtype, m->logits, m->probs, point->tokens, point->experts, err));
   SC_TRY(sc_launch_topk(m->gpu, m->probs, chosen, m->weights, point->tokens, point->experts, s->top_k, err));
   if (m->routing != SC_ROUTE_ROUTER)
@@ -28,6 +34,16 @@ enum sc_status sc_layer_route(const struct sc_point *point, uint32_t layer, stru
   if (s->renormalize)
     SC_TRY(sc_launch_renormalize(m->gpu, m->weights, point->tokens, s->top_k, err));
   return SC_OK;
+}
+
+enum sc_status sc_layer_route_fused(const struct sc_point *point, uint32_t layer, struct sc_error *err)
+{
+  const struct sc_model *m = point->model;
+  const struct sc_shape *s = &m->shape;
+  SC_TRY(router(point, layer, err));
+  return sc_launch_route(m->gpu, s->dtype, m->logits, sc_model_chosen(m, layer), m->weights, point->tokens,
+                         point->experts, s->top_k, m->routing, s->renormalize, s->seed,
+                         sc_ref_stream(layer, SC_MATRIX_ROUTING), err);
 }
 
 enum sc_status sc_layer_expert(const struct sc_point *point, uint32_t layer, uint32_t expert, uint64_t rows,

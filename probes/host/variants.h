@@ -45,6 +45,8 @@ enum sc_status sc_forward_sorted_syncs(const struct sc_point *point, const uint3
 /* ---- parts that variants share: layer.c ---- */
 /* Router GEMM, softmax, top-k, override, renormalisation: fills chosen (of that layer) and weights. */
 enum sc_status sc_layer_route(const struct sc_point *point, uint32_t layer, struct sc_error *err) SC_NODISCARD;
+/* The same choices and weights, with one launch behind the router's GEMM. */
+enum sc_status sc_layer_route_fused(const struct sc_point *point, uint32_t layer, struct sc_error *err) SC_NODISCARD;
 /* out[rows][hidden] = expert(in[rows][hidden]). */
 enum sc_status sc_layer_expert(const struct sc_point *point, uint32_t layer, uint32_t expert, uint64_t rows,
                                const void *in, void *out, bool accumulate, struct sc_error *err) SC_NODISCARD;

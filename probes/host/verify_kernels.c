@@ -110,6 +110,42 @@ static enum sc_status check_renormalize(struct sc_check *c, struct sc_error *err
   return sc_check_close(c, sc_kernel_name(SC_K_RENORMALIZE), "999 rows, top-8", SC_F32, out, expected, ROWS * K, err);
 }
 
+/* The one launch against the four, bit for bit: logits of a few levels, so that there are ties, and a NaN in some rows. */
+static enum sc_status check_route(struct sc_check *c, enum sc_dtype dtype, uint32_t experts, uint32_t k,
+                                  enum sc_route_mode mode, struct sc_error *err)
+{
+  const size_t rows = 131, n = rows * k;
+  void *logits = sc_check_host(c, rows * experts, sc_dtype_size(dtype)), *in, *probs, *out[2], *out_weights[2];
+  int32_t *chosen = sc_check_host(c, n, sizeof *chosen);
+  float *weights = sc_check_host(c, n, sizeof *weights);
+  const uint64_t seed = sc_check_bits(c);
+  char detail[64];
+  if (!logits || !chosen || !weights)
+    return sc_check_no_memory(err);
+  for (size_t i = 0; i < rows * experts; i++)
+    sc_ref_store(dtype, logits, i,
+                 sc_check_bits(c) % 1009 == 0 ? NAN : i % 2 ? sc_check_float(c, 8.0f) : (float)(sc_check_bits(c) % 8));
+  SC_TRY(sc_check_device(c, logits, rows * experts * sc_dtype_size(dtype), &in, err));
+  SC_TRY(sc_check_device(c, NULL, rows * experts * sizeof(float), &probs, err));
+  for (int i = 0; i < 2; i++) {
+    SC_TRY(sc_check_device(c, NULL, n * sizeof *chosen, &out[i], err));
+    SC_TRY(sc_check_device(c, NULL, n * sizeof *weights, &out_weights[i], err));
+  }
+  SC_TRY(sc_launch_softmax(c->gpu, dtype, in, probs, rows, experts, err));
+  SC_TRY(sc_launch_topk(c->gpu, probs, out[0], out_weights[0], rows, experts, k, err));
+  if (mode != SC_ROUTE_ROUTER)
+    SC_TRY(sc_launch_route_override(c->gpu, probs, out[0], out_weights[0], rows, experts, k, mode, seed, 77, err));
+  SC_TRY(sc_launch_renormalize(c->gpu, out_weights[0], rows, k, err));
+  SC_TRY(sc_launch_route(c->gpu, dtype, in, out[1], out_weights[1], rows, experts, k, mode, true, seed, 77, err));
+  SC_TRY(sc_check_fetch(c, chosen, out[0], n * sizeof *chosen, err));
+  SC_TRY(sc_check_fetch(c, weights, out_weights[0], n * sizeof *weights, err));
+  const char *name = sc_kernel_name(SC_K_ROUTE_F32 + dtype);
+  snprintf(detail, sizeof detail, "choices, top-%u of %u, %s", k, experts, sc_route_name(mode));
+  SC_TRY(sc_check_exact(c, name, detail, out[1], chosen, n * sizeof *chosen, err));
+  snprintf(detail, sizeof detail, "weights, top-%u of %u, %s", k, experts, sc_route_name(mode));
+  return sc_check_exact(c, name, detail, out_weights[1], weights, n * sizeof *weights, err);
+}
+
 static enum sc_status check_mask_equal(struct sc_check *c, struct sc_error *err)
 {
   enum { ROWS = 5003, K = 3, EXPERTS = 11 };
@@ -379,6 +415,10 @@ static enum sc_status check_routing(struct sc_check *c, struct sc_error *err)
   for (int mode = SC_ROUTE_UNIFORM; mode <= SC_ROUTE_ONE_EXPERT; mode++)
     SC_CHECK(check_override(c, (enum sc_route_mode)mode, err));
   SC_CHECK(check_renormalize(c, err));
+  for (int dtype = SC_F32; dtype <= SC_BF16; dtype++)
+    for (size_t i = 0; i < SC_COUNTOF(top); i++)
+      for (int mode = SC_ROUTE_ROUTER; mode <= SC_ROUTE_ONE_EXPERT; mode++)
+        SC_CHECK(check_route(c, (enum sc_dtype)dtype, top[i][0], top[i][1], (enum sc_route_mode)mode, err));
   return SC_OK;
 }
 

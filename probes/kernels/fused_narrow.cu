@@ -135,7 +135,7 @@ __device__ __forceinline__ void narrow_store(const sc_fused_gemm &p, const Narro
 template <int ROWS, int TILES, bool UP> __device__ __forceinline__ void narrow_gemm(const sc_fused_gemm &p)
 {
   using N = Narrow<ROWS, TILES>;
-  extern __shared__ __align__(1024) uint8_t fused_shared[];
+  SC_DYNAMIC_SHARED(fused_shared);
   const uint32_t warp = threadIdx.x / SC_WARP, tile_columns = tile_width(p, UP), width = TILES * tile_columns;
   const uint32_t column_blocks = (p.n + width - 1) / width;
   if (blockIdx.x / column_blocks >= (uint32_t)*p.block_count)

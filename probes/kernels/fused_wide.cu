@@ -174,7 +174,7 @@ __device__ __forceinline__ void wide_piece(const sc_fused_gemm &p, const Piece &
 
 template <bool UP> __device__ __forceinline__ void wide_gemm(const sc_fused_gemm &p)
 {
-  extern __shared__ __align__(1024) uint8_t fused_shared[];
+  SC_DYNAMIC_SHARED(fused_shared);
   const uint32_t tile_columns = tile_width(p, UP), width = SC_WIDE_TILES * tile_columns;
   const uint32_t column_blocks = (p.n + width - 1) / width, k_tiles = (p.k + SC_TILE_COLUMNS - 1) / SC_TILE_COLUMNS;
   const uint32_t pieces = (uint32_t)*p.block_count * column_blocks, group = threadIdx.x / WARPGROUP;
@@ -188,7 +188,7 @@ template <bool UP> __device__ __forceinline__ void wide_gemm(const sc_fused_gemm
   }
   __syncthreads();
   if (group == 2) {
-    fewer_registers<64>();
+    fewer_registers<56>();
     for (uint32_t index = blockIdx.x; index < pieces; index += gridDim.x)
       wide_load<UP>(p, piece_of(p, index, column_blocks, width), tile_columns, k_tiles, ring);
     cp_async_wait_all();

@@ -11,6 +11,9 @@ __device__ __forceinline__ uint32_t shared_address(const void *pointer)
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+/* The block's dynamic shared memory, as bytes. */
+#define SC_DYNAMIC_SHARED(name) extern __shared__ __align__(1024) uint8_t name[]
+
 /* ---- every target ---- */
 
 /* 16 bytes from global to shared memory; zeros when not `there`, and then `from` is not read. */

@@ -39,63 +39,73 @@ extern "C" __global__ void sc_softmax_bf16(const bf16 *logits, float *probs, uin
   softmax(logits, probs, rows, experts);
 }
 
-/* The k most probable experts of each row, best first, the lower index first among equals. Each round looks for the
- * best candidate strictly behind the one chosen before, so that no mask of chosen experts is needed; a NaN counts as
- * -inf, which keeps every index in range whatever the logits were. */
+struct Candidate {
+  float value;
+  int32_t index;
+};
+
+/* The best candidate strictly behind the one chosen before, so that no mask of chosen experts is needed: the most probable,
+ * the lower index among equals. A NaN counts as -inf, which keeps every index in range whatever the logits were. */
+template <typename Probability>
+__device__ __forceinline__ Candidate next_best(const Candidate &last, uint32_t experts, uint32_t lane,
+                                               Probability probability)
+{
+  Candidate best = {-CUDART_INF_F, INT32_MAX};
+  for (uint32_t e = lane; e < experts; e += SC_WARP) {
+    float v = probability(e);
+    if (isnan(v))
+      v = -CUDART_INF_F;
+    const bool behind = v < last.value || (v == last.value && (int32_t)e > last.index);
+    if (behind && (v > best.value || best.index == INT32_MAX))
+      best = {v, (int32_t)e};
+  }
+  for (int offset = SC_WARP / 2; offset > 0; offset /= 2) {
+    const float value = __shfl_xor_sync(0xffffffffu, best.value, offset);
+    const int32_t index = __shfl_xor_sync(0xffffffffu, best.index, offset);
+    const bool mine = best.index != INT32_MAX, other = index != INT32_MAX;
+    if (other && (!mine || value > best.value || (value == best.value && index < best.index)))
+      best = {value, index};
+  }
+  return best;
+}
+
+/* The k most probable experts of each row, best first. */
 extern "C" __global__ void sc_topk(const float *probs, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts,
                                    uint32_t k)
 {
   const uint32_t lane = threadIdx.x % SC_WARP;
   for (uint64_t row = warp_first(); row < rows; row += warp_step()) {
     const float *in = probs + row * experts;
-    float last_value = CUDART_INF_F;
-    int32_t last_index = -1;
+    Candidate last = {CUDART_INF_F, -1};
     for (uint32_t j = 0; j < k; j++) {
-      float value = -CUDART_INF_F;
-      int32_t index = INT32_MAX;
-      for (uint32_t e = lane; e < experts; e += SC_WARP) {
-        float v = in[e];
-        if (isnan(v))
-          v = -CUDART_INF_F;
-        const bool behind = v < last_value || (v == last_value && (int32_t)e > last_index);
-        if (behind && (v > value || index == INT32_MAX)) {
-          value = v;
-          index = (int32_t)e;
-        }
-      }
-      for (int offset = SC_WARP / 2; offset > 0; offset /= 2) {
-        const float other_value = __shfl_xor_sync(0xffffffffu, value, offset);
-        const int32_t other_index = __shfl_xor_sync(0xffffffffu, index, offset);
-        const bool mine = index != INT32_MAX, other = other_index != INT32_MAX;
-        if (other && (!mine || other_value > value || (other_value == value && other_index < index))) {
-          value = other_value;
-          index = other_index;
-        }
-      }
+      last = next_best(last, experts, lane, [&](uint32_t e) { return in[e]; });
       if (lane == 0) {
-        chosen[row * k + j] = index;
-        weights[row * k + j] = in[index];
+        chosen[row * k + j] = last.index;
+        weights[row * k + j] = in[last.index];
       }
-      last_value = value;
-      last_index = index;
     }
   }
 }
 
-/* Replaces the choice. uniform: every expert equally likely; skewed: expert j with probability 2^-(j+1), the last one
- * takes the rest; one-expert: the same k experts for all tokens. Further choices are the next experts, cyclically. */
+/* The first expert of a row whose choice is replaced. uniform: every expert equally likely; skewed: expert j with
+ * probability 2^-(j+1), the last one takes the rest; one-expert: the same for all tokens. */
+__device__ __forceinline__ uint32_t override_first(uint32_t mode, uint64_t seed, uint32_t hash, uint32_t experts)
+{
+  if (mode == SC_ROUTE_UNIFORM)
+    return (uint32_t)(((uint64_t)hash * experts) >> 32);
+  if (mode == SC_ROUTE_SKEWED)
+    return min((uint32_t)__clz((int)hash), experts - 1);
+  return (uint32_t)(seed % experts);
+}
+
+/* Replaces the choice. Further choices are the next experts, cyclically. */
 extern "C" __global__ void sc_route_override(const float *probs, int32_t *chosen, float *weights, uint64_t rows,
                                              uint32_t experts, uint32_t k, uint32_t mode, uint64_t seed,
                                              uint64_t stream)
 {
   const uint64_t key = stream_key(seed, stream);
   for (uint64_t row = grid_first(); row < rows; row += grid_step()) {
-    const uint32_t hash = counter_hash(key, row);
-    uint32_t first = (uint32_t)(seed % experts);
-    if (mode == SC_ROUTE_UNIFORM)
-      first = (uint32_t)(((uint64_t)hash * experts) >> 32);
-    else if (mode == SC_ROUTE_SKEWED)
-      first = min((uint32_t)__clz((int)hash), experts - 1);
+    const uint32_t first = override_first(mode, seed, counter_hash(key, row), experts);
     for (uint32_t j = 0; j < k; j++) {
       const uint32_t e = (first + j) % experts;
       chosen[row * k + j] = (int32_t)e;
@@ -113,4 +123,62 @@ extern "C" __global__ void sc_renormalize(float *weights, uint64_t rows, uint32_
     for (uint32_t j = 0; j < k; j++)
       weights[row * k + j] /= sum + 1e-20f;
   }
+}
+
+/* All of the above in one kernel, with the same bits. A lane keeps the choices of its own number and of 32 more. */
+template <typename T>
+__device__ void route(const T *logits, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts, uint32_t k,
+                      uint32_t mode, uint32_t renormalise, uint64_t seed, uint64_t stream)
+{
+  static_assert(SC_MAX_TOP_K <= 2 * SC_WARP, "choices a lane keeps");
+  const uint64_t key = stream_key(seed, stream);
+  const uint32_t lane = threadIdx.x % SC_WARP;
+  for (uint64_t row = warp_first(); row < rows; row += warp_step()) {
+    const T *in = logits + row * experts;
+    float top = -CUDART_INF_F, sum = 0.0f;
+    for (uint32_t e = lane; e < experts; e += SC_WARP)
+      top = fmaxf(top, to_float(in[e]));
+    for (int offset = SC_WARP / 2; offset > 0; offset /= 2)
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
+    for (uint32_t e = lane; e < experts; e += SC_WARP)
+      sum += expf(to_float(in[e]) - top);
+    for (int offset = SC_WARP / 2; offset > 0; offset /= 2)
+      sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+
+    Candidate last = {CUDART_INF_F, -1}, low = {}, high = {};
+    float total = 0.0f;
+    const uint32_t first = mode == SC_ROUTE_ROUTER ? 0 : override_first(mode, seed, counter_hash(key, row), experts);
+    for (uint32_t j = 0; j < k; j++) {
+      Candidate next;
+      if (mode == SC_ROUTE_ROUTER) {
+        next = next_best(last, experts, lane, [&](uint32_t e) { return expf(to_float(in[e]) - top) / sum; });
+        last = next;
+      } else {
+        next.index = (int32_t)((first + j) % experts);
+      }
+      next.value = expf(to_float(in[next.index]) - top) / sum; /* a NaN is a weight, if no candidate */
+      total += next.value;
+      if (j % SC_WARP == lane)
+        (j < SC_WARP ? low : high) = next;
+    }
+    for (uint32_t j = lane; j < k; j += SC_WARP) {
+      const Candidate own = j < SC_WARP ? low : high;
+      chosen[row * k + j] = own.index;
+      weights[row * k + j] = renormalise ? own.value / (total + 1e-20f) : own.value;
+    }
+  }
+}
+
+extern "C" __global__ void sc_route_f32(const float *logits, int32_t *chosen, float *weights, uint64_t rows,
+                                        uint32_t experts, uint32_t k, uint32_t mode, uint32_t renormalise, uint64_t seed,
+                                        uint64_t stream)
+{
+  route(logits, chosen, weights, rows, experts, k, mode, renormalise, seed, stream);
+}
+
+extern "C" __global__ void sc_route_bf16(const bf16 *logits, int32_t *chosen, float *weights, uint64_t rows,
+                                         uint32_t experts, uint32_t k, uint32_t mode, uint32_t renormalise,
+                                         uint64_t seed, uint64_t stream)
+{
+  route(logits, chosen, weights, rows, experts, k, mode, renormalise, seed, stream);
 }

@@ -96,14 +96,44 @@ extern "C" __global__ void sc_search_bounds(const int32_t *keys, int64_t *bounds
   }
 }
 
+/* WIDTH neighbouring columns of one row of y, by one access each. */
+template <typename T, int WIDTH> struct alignas(WIDTH * sizeof(T)) Columns {
+  T value[WIDTH];
+};
+
+template <typename T, int WIDTH>
+__device__ __forceinline__ void combine_row(const T *sorted_out, const int32_t *place, const float *weight, T *y, uint32_t k,
+                                            uint32_t hidden)
+{
+  using Access = Columns<T, WIDTH>;
+  for (uint32_t c = threadIdx.x; c < hidden / WIDTH; c += blockDim.x) {
+    Access sum;
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++)
+      sum.value[i] = from_float<T>(0.0f);
+#pragma unroll 4
+    for (uint32_t j = 0; j < k; j++) {
+      const Access in = reinterpret_cast<const Access *>(sorted_out + (uint64_t)place[j] * hidden)[c];
+#pragma unroll
+      for (int i = 0; i < WIDTH; i++) {
+        const T scaled = from_float<T>(__fmul_rn(weight[j], to_float(in.value[i])));
+        sum.value[i] = from_float<T>(__fadd_rn(to_float(sum.value[i]), to_float(scaled)));
+      }
+    }
+    reinterpret_cast<Access *>(y)[c] = sum;
+  }
+}
+
 /* y[t] = sum over its k choices, in ascending order of their places in the sorted list, that is of their experts: the
  * order and the roundings of the masked loop (sc_weighted_add). */
 template <typename T>
 __device__ void combine(const T *sorted_out, const int32_t *inverse, const float *weights, T *y, uint64_t rows,
                         uint32_t k, uint32_t hidden)
 {
+  constexpr int WIDTH = sizeof(uint4) / sizeof(T);
   __shared__ int32_t place[SC_MAX_TOP_K];
   __shared__ float weight[SC_MAX_TOP_K];
+  const bool wide = hidden % WIDTH == 0 && ((uintptr_t)sorted_out | (uintptr_t)y) % sizeof(uint4) == 0;
   for (uint64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     __syncthreads(); /* the row before has been read */
     for (uint32_t j = threadIdx.x; j < k; j += blockDim.x) {
@@ -115,14 +145,10 @@ __device__ void combine(const T *sorted_out, const int32_t *inverse, const float
       weight[rank] = weights[row * k + j];
     }
     __syncthreads();
-    for (uint32_t c = threadIdx.x; c < hidden; c += blockDim.x) {
-      T sum = from_float<T>(0.0f);
-      for (uint32_t j = 0; j < k; j++) {
-        const T scaled = from_float<T>(__fmul_rn(weight[j], to_float(sorted_out[(uint64_t)place[j] * hidden + c])));
-        sum = from_float<T>(__fadd_rn(to_float(sum), to_float(scaled)));
-      }
-      y[row * hidden + c] = sum;
-    }
+    if (wide)
+      combine_row<T, WIDTH>(sorted_out, place, weight, y + row * hidden, k, hidden);
+    else
+      combine_row<T, 1>(sorted_out, place, weight, y + row * hidden, k, hidden);
   }
 }
 

@@ -55,6 +55,25 @@ KERNEL(renormalize)
   sc_ref_renormalize(POINTER(float, 0), VALUE(uint64_t, 1), VALUE(uint32_t, 2));
 }
 
+static void route(enum sc_dtype dtype, void *const *args)
+{
+  sc_ref_route(dtype, POINTER(const void, 0), POINTER(int32_t, 1), POINTER(float, 2), VALUE(uint64_t, 3),
+               VALUE(uint32_t, 4), VALUE(uint32_t, 5), (enum sc_route_mode)VALUE(uint32_t, 6), VALUE(uint32_t, 7),
+               VALUE(uint64_t, 8), VALUE(uint64_t, 9));
+}
+
+KERNEL(route_f32)
+{
+  UNUSED_SHAPE;
+  route(SC_F32, args);
+}
+
+KERNEL(route_bf16)
+{
+  UNUSED_SHAPE;
+  route(SC_BF16, args);
+}
+
 KERNEL(mask_equal)
 {
   UNUSED_SHAPE;
@@ -216,6 +235,8 @@ __attribute__((visibility("default"))) const struct simcuda_kernel simcuda_kerne
     {"sc_topk", topk, 6, {8, 8, 8, 8, 4, 4}},
     {"sc_route_override", route_override, 9, {8, 8, 8, 8, 4, 4, 4, 8, 8}},
     {"sc_renormalize", renormalize, 3, {8, 8, 4}},
+    {"sc_route_f32", route_f32, 10, {8, 8, 8, 8, 4, 4, 4, 4, 8, 8}},
+    {"sc_route_bf16", route_bf16, 10, {8, 8, 8, 8, 4, 4, 4, 4, 8, 8}},
     {"sc_mask_equal", mask_equal, 4, {8, 8, 8, 4}},
     {"sc_mask_any", mask_any, 3, {8, 8, 8}},
     {"sc_mask_rows", mask_rows, 4, {8, 8, 8, 4}},

@@ -63,6 +63,9 @@ void sc_ref_topk(const float *probs, int32_t *chosen, float *weights, uint64_t r
 void sc_ref_route_override(const float *probs, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts,
                            uint32_t k, enum sc_route_mode mode, uint64_t seed, uint64_t stream);
 void sc_ref_renormalize(float *weights, uint64_t rows, uint32_t k);
+/* All of these in one. */
+void sc_ref_route(enum sc_dtype dtype, const void *logits, int32_t *chosen, float *weights, uint64_t rows,
+                  uint32_t experts, uint32_t k, enum sc_route_mode mode, bool renormalize, uint64_t seed, uint64_t stream);
 
 /* ---- dispatch: dispatch.c ---- */
 void sc_ref_mask_equal(const int32_t *chosen, uint8_t *mask, uint64_t n, int32_t expert);

@@ -42,25 +42,28 @@ void sc_ref_topk(const float *probs, int32_t *chosen, float *weights, uint64_t r
   }
 }
 
+static void override_row(const float *probs, int32_t *chosen, float *weights, uint64_t row, uint32_t experts, uint32_t k,
+                         enum sc_route_mode mode, uint64_t seed, uint64_t stream)
+{
+  const uint32_t hash = sc_ref_hash(sc_ref_stream_key(seed, stream), row);
+  uint32_t first = (uint32_t)(seed % experts);
+  if (mode == SC_ROUTE_UNIFORM) {
+    first = (uint32_t)(((uint64_t)hash * experts) >> 32);
+  } else if (mode == SC_ROUTE_SKEWED) {
+    first = hash == 0 ? 32 : (uint32_t)__builtin_clz(hash);
+    first = first < experts - 1 ? first : experts - 1;
+  }
+  for (uint32_t j = 0; j < k; j++) {
+    chosen[j] = (int32_t)((first + j) % experts);
+    weights[j] = probs[chosen[j]];
+  }
+}
+
 void sc_ref_route_override(const float *probs, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts,
                            uint32_t k, enum sc_route_mode mode, uint64_t seed, uint64_t stream)
 {
-  const uint64_t key = sc_ref_stream_key(seed, stream);
-  for (uint64_t row = 0; row < rows; row++) {
-    const uint32_t hash = sc_ref_hash(key, row);
-    uint32_t first = (uint32_t)(seed % experts);
-    if (mode == SC_ROUTE_UNIFORM) {
-      first = (uint32_t)(((uint64_t)hash * experts) >> 32);
-    } else if (mode == SC_ROUTE_SKEWED) {
-      first = hash == 0 ? 32 : (uint32_t)__builtin_clz(hash);
-      first = first < experts - 1 ? first : experts - 1;
-    }
-    for (uint32_t j = 0; j < k; j++) {
-      const uint32_t e = (first + j) % experts;
-      chosen[row * k + j] = (int32_t)e;
-      weights[row * k + j] = probs[row * experts + e];
-    }
-  }
+  for (uint64_t row = 0; row < rows; row++)
+    override_row(probs + row * experts, chosen + row * k, weights + row * k, row, experts, k, mode, seed, stream);
 }
 
 void sc_ref_renormalize(float *weights, uint64_t rows, uint32_t k)
@@ -71,5 +74,21 @@ void sc_ref_renormalize(float *weights, uint64_t rows, uint32_t k)
       sum += weights[row * k + j];
     for (uint32_t j = 0; j < k; j++)
       weights[row * k + j] = (float)(weights[row * k + j] / (sum + 1e-20));
+  }
+}
+
+void sc_ref_route(enum sc_dtype dtype, const void *logits, int32_t *chosen, float *weights, uint64_t rows,
+                  uint32_t experts, uint32_t k, enum sc_route_mode mode, bool renormalize, uint64_t seed, uint64_t stream)
+{
+  float probs[SC_MAX_EXPERTS];
+  for (uint64_t row = 0; row < rows; row++) {
+    const char *in = (const char *)logits + row * experts * sc_dtype_size(dtype);
+    sc_ref_softmax(dtype, in, probs, 1, experts);
+    if (mode == SC_ROUTE_ROUTER)
+      sc_ref_topk(probs, chosen + row * k, weights + row * k, 1, experts, k);
+    else
+      override_row(probs, chosen + row * k, weights + row * k, row, experts, k, mode, seed, stream);
+    if (renormalize)
+      sc_ref_renormalize(weights + row * k, 1, k);
   }
 }
