@@ -11,6 +11,7 @@ constexpr uint32_t WARPGROUP = 128;
 constexpr uint32_t WIDE_STAGES = SC_WIDE_STAGES, WIDE_ROW_BYTES = SC_TILE_COLUMNS * sizeof(bf16);
 constexpr uint32_t WIDE_A_BYTES = SC_WIDE_ROWS * WIDE_ROW_BYTES;
 constexpr uint32_t WIDE_STAGE_BYTES = WIDE_A_BYTES + SC_WIDE_TILES * SC_TILE_BYTES;
+constexpr int WIDE_LAG = 2; /* steps whose copies are under way before the first of them is waited for */
 constexpr uint32_t WIDE_TILES = SC_WIDE_TILES / 2; /* of a warpgroup */
 constexpr uint32_t WIDE_OUT_FLOATS = SC_WIDE_OUT_BYTES / sizeof(float);
 constexpr int WIDE_ROUND = WIDE_OUT_FLOATS / (WIDE_TILES * SC_TILE_ROWS); /* 64 rows */
@@ -31,6 +32,12 @@ __device__ __forceinline__ WideRing wide_ring(const uint8_t *shared)
   return {stages, barriers, barriers + WIDE_STAGES * 8, 0, 0};
 }
 
+/* `steps` stages before the present one. */
+__device__ __forceinline__ uint32_t stage_before(const WideRing &ring, uint32_t steps)
+{
+  return ring.stage >= steps ? ring.stage - steps : ring.stage + WIDE_STAGES - steps;
+}
+
 __device__ __forceinline__ void next_stage(WideRing &ring)
 {
   if (++ring.stage == WIDE_STAGES) {
@@ -41,9 +48,18 @@ __device__ __forceinline__ void next_stage(WideRing &ring)
 
 /* ---- the warpgroup that loads ---- */
 
+/* When all but the last N steps' copies of this thread are done, the last of those stands `behind` stages back: for the
+ * tensor cores to see, and for who waits to know. */
+template <int N> __device__ __forceinline__ void wide_announce(const WideRing &ring, uint32_t behind)
+{
+  cp_async_wait<N>();
+  fence_proxy_async();
+  mbarrier_arrive(ring.full + stage_before(ring, behind) * 8);
+}
+
 template <bool UP>
 __device__ __forceinline__ void wide_load(const sc_fused_gemm &p, const Piece &piece, uint32_t tile_columns,
-                                          uint32_t k_tiles, WideRing &ring)
+                                          uint32_t k_tiles, WideRing &ring, uint32_t &steps)
 {
   constexpr uint32_t PIECES = WIDE_ROW_BYTES / 16, PASS = WARPGROUP / PIECES, PASSES = SC_WIDE_ROWS / PASS;
   const uint32_t thread = threadIdx.x % WARPGROUP, part = thread % PIECES, first_row = thread / PIECES;
@@ -58,7 +74,7 @@ __device__ __forceinline__ void wide_load(const sc_fused_gemm &p, const Piece &p
   const uint32_t tiles = min((uint32_t)SC_WIDE_TILES, p.n / tile_columns - row_tile);
   const uint8_t *w =
       thread < tiles ? tiles_of_w(p, (uint32_t)piece.rows.expert, row_tile + thread) : nullptr;
-  for (uint32_t k_tile = 0; k_tile < k_tiles; k_tile++, next_stage(ring)) {
+  for (uint32_t k_tile = 0; k_tile < k_tiles; k_tile++, steps++, next_stage(ring)) {
     const uint32_t stage = ring.stages + ring.stage * WIDE_STAGE_BYTES, full = ring.full + ring.stage * 8;
     mbarrier_wait(ring.empty + ring.stage * 8, ring.parity ^ 1);
     if (thread == 0)
@@ -74,8 +90,19 @@ __device__ __forceinline__ void wide_load(const sc_fused_gemm &p, const Piece &p
       if (r < padded)
         cp_async_16(stage + r * WIDE_ROW_BYTES + ((part ^ r % 8) * 16), there ? (const void *)(row[i] + column) : p.a, there);
     }
-    mbarrier_arrive_after_copies(full);
+    cp_async_commit();
+    if (steps >= WIDE_LAG)
+      wide_announce<WIDE_LAG>(ring, WIDE_LAG);
   }
+}
+
+/* The last N steps. */
+template <int N> __device__ __forceinline__ void wide_announce_rest(const WideRing &ring, uint32_t steps)
+{
+  if (steps >= N)
+    wide_announce<N - 1>(ring, N);
+  if constexpr (N > 1)
+    wide_announce_rest<N - 1>(ring, steps);
 }
 
 /* ---- the warpgroups that multiply ---- */
@@ -95,7 +122,6 @@ __device__ __forceinline__ void wide_multiply(WideSums<ROWS> &sums, const uint8_
   for (uint32_t k_tile = 0; k_tile < k_tiles; k_tile++) {
     const uint8_t *stage = shared + ring.stage * WIDE_STAGE_BYTES;
     mbarrier_wait(ring.full + ring.stage * 8, ring.parity);
-    fence_proxy_async();
     const uint64_t b = wgmma_rows_of_128(shared_address(stage));
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -189,9 +215,10 @@ template <bool UP> __device__ __forceinline__ void wide_gemm(const sc_fused_gemm
   __syncthreads();
   if (group == 2) {
     fewer_registers<56>();
+    uint32_t steps = 0;
     for (uint32_t index = blockIdx.x; index < pieces; index += gridDim.x)
-      wide_load<UP>(p, piece_of(p, index, column_blocks, width), tile_columns, k_tiles, ring);
-    cp_async_wait_all();
+      wide_load<UP>(p, piece_of(p, index, column_blocks, width), tile_columns, k_tiles, ring, steps);
+    wide_announce_rest<WIDE_LAG>(ring, steps);
   } else {
     more_registers<224>();
     float *out = reinterpret_cast<float *>(fused_shared + WIDE_STAGES * WIDE_STAGE_BYTES) + group * WIDE_OUT_FLOATS;

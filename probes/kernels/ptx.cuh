@@ -30,8 +30,6 @@ template <int N> __device__ __forceinline__ void cp_async_wait()
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
-__device__ __forceinline__ void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-
 /* Four 8 x 8 matrices of 16-bit values: lane l gives the address of row l % 8 of matrix l / 8, and gets, of each matrix,
  * the pair of columns 2 (l % 4), 2 (l % 4) + 1 of row l / 4. */
 __device__ __forceinline__ void ldmatrix_x4(uint32_t out[4], uint32_t row)
@@ -72,12 +70,6 @@ __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier)
 __device__ __forceinline__ void mbarrier_arrive_expect(uint32_t barrier, uint32_t bytes)
 {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-/* One arrival when all of this thread's cp.async so far are done; the barrier's count includes it. */
-__device__ __forceinline__ void mbarrier_arrive_after_copies(uint32_t barrier)
-{
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
 /* Until the phase of this parity has ended. */

@@ -52,12 +52,6 @@ template <int N> void cp_async_wait()
     emulated_copy(groups.front());
 }
 
-inline void cp_async_wait_all()
-{
-  cp_async_wait<0>();
-  emulated_copy(emulated::current->copies);
-}
-
 /* ---- a warp's matrix operations ---- */
 
 inline void ldmatrix_x4(uint32_t out[4], uint32_t row)
@@ -137,12 +131,6 @@ inline void mbarrier_arrive_expect(uint32_t at, uint32_t bytes)
 }
 
 inline void mbarrier_arrive(uint32_t at) { mbarrier_arrive_expect(at, 0); }
-
-inline void mbarrier_arrive_after_copies(uint32_t at)
-{
-  cp_async_wait_all();
-  mbarrier_arrive(at);
-}
 
 inline void mbarrier_wait(uint32_t at, uint32_t parity)
 {
