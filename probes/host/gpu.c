@@ -105,6 +105,7 @@ enum sc_status sc_gpu_open(struct sc_gpu *gpu, int ordinal, bool native_fp4, str
   SC_TRY(load_kernels(gpu, sc_probe_fatbin, &gpu->library, 0, err));
   if (native_fp4)
     SC_TRY(load_native_fp4(gpu, err));
+  SC_TRY(sc_launch_fused_prepare(gpu, err));
   SC_CUDA(cudaMalloc(&gpu->workspace, WORKSPACE_BYTES));
   SC_CUBLAS(cublasCreate(&gpu->blas));
   SC_CUBLAS(cublasSetStream(gpu->blas, gpu->stream));
@@ -143,16 +144,11 @@ uint64_t sc_gpu_blocks(uint64_t n)
 enum sc_status sc_gpu_launch_shared(const struct sc_gpu *gpu, enum sc_kernel kernel, uint64_t blocks, unsigned threads,
                                     unsigned shared, void **args, struct sc_error *err)
 {
-  enum { UNASKED = 48 * 1024 }; /* what a block may have without being asked for */
   if (blocks == 0)
     return SC_OK;
-  const void *function = (const void *)gpu->kernels[kernel];
   const struct dim3 grid = {(unsigned)blocks, 1, 1}, block = {threads, 1, 1};
-  cudaError_t code = cudaSuccess;
-  if (shared > UNASKED)
-    code = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-  if (code == cudaSuccess)
-    code = cudaLaunchKernel(function, grid, block, args, shared, gpu->stream);
+  const cudaError_t code =
+      cudaLaunchKernel((const void *)gpu->kernels[kernel], grid, block, args, shared, gpu->stream);
   if (code != cudaSuccess)
     return sc_gpu_failed(err, code, kernel_names[kernel], __FILE_NAME__, __LINE__);
   return SC_OK;

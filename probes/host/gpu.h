@@ -222,6 +222,8 @@ enum sc_status sc_launch_fp4_tile(const struct sc_gpu *gpu, const uint8_t *codes
 enum sc_status sc_launch_fused_align(const struct sc_gpu *gpu, const int32_t *chosen, int32_t *slot_choice,
                                      int32_t *inverse, struct sc_fused_block *blocks, int32_t *block_count, uint64_t n,
                                      uint32_t experts, uint32_t block_rows, struct sc_error *err) SC_NODISCARD;
+/* Once for all launches of sc_launch_fused_gemm. */
+enum sc_status sc_launch_fused_prepare(const struct sc_gpu *gpu, struct sc_error *err) SC_NODISCARD;
 /* blocks: the host's bound of them. block_rows: 8, 16, 32, 64, or SC_WIDE_ROWS where gpu->wgmma. */
 enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fused_gemm *arguments, uint64_t blocks,
                                     uint32_t block_rows, bool up, struct sc_error *err) SC_NODISCARD;

@@ -74,6 +74,30 @@ enum sc_status sc_launch_fused_align(const struct sc_gpu *gpu, const int32_t *ch
                        ARGS(&chosen, &slot_choice, &inverse, &blocks, &block_count, &n, &experts, &block_rows), err);
 }
 
+/* The GEMM kernels, in the order of enum sc_kernel: for each the rows of its blocks and the tiles of W beside them. */
+static const struct {
+  uint32_t rows, tiles;
+  unsigned threads, shared;
+} gemms[] = {
+    {8, SC_NARROW_SPLIT_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(8, SC_NARROW_SPLIT_TILES)},
+    {8, SC_NARROW_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(8, SC_NARROW_TILES)},
+    {16, SC_NARROW_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(16, SC_NARROW_TILES)},
+    {32, SC_NARROW_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(32, SC_NARROW_TILES)},
+    {64, SC_NARROW_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(64, SC_NARROW_TILES)},
+    {SC_WIDE_ROWS, SC_WIDE_TILES, SC_WIDE_THREADS, SC_WIDE_SHARED},
+};
+
+enum sc_status sc_launch_fused_prepare(const struct sc_gpu *gpu, struct sc_error *err)
+{
+  for (size_t i = 0; i < SC_COUNTOF(gemms); i++)
+    for (int down = 0; down < 2 && (gpu->wgmma || gemms[i].rows != SC_WIDE_ROWS); down++) {
+      const size_t kernel = (down ? SC_K_FUSED_DOWN_8_SPLIT : SC_K_FUSED_UP_8_SPLIT) + i;
+      SC_CUDA(cudaFuncSetAttribute((const void *)gpu->kernels[kernel], cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   (int)gemms[i].shared));
+    }
+  return SC_OK;
+}
+
 /* Pieces of the output: blocks of rows by the columns of `tiles` tiles. */
 static uint64_t pieces(const struct sc_fused_gemm *p, uint64_t blocks, uint32_t tiles, bool up)
 {
@@ -85,18 +109,15 @@ enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fu
                                     uint32_t block_rows, bool up, struct sc_error *err)
 {
   struct sc_fused_gemm copy = *arguments;
-  void **const args = ARGS(&copy);
-  if (block_rows == SC_WIDE_ROWS) {
-    const uint64_t all = pieces(arguments, blocks, SC_WIDE_TILES, up);
-    return sc_gpu_launch_shared(gpu, up ? SC_K_FUSED_UP_WIDE : SC_K_FUSED_DOWN_WIDE,
-                                all < gpu->multiprocessors ? all : gpu->multiprocessors, SC_WIDE_THREADS, SC_WIDE_SHARED,
-                                args, err);
-  }
+  size_t i = 1;
+  while (i + 1 < SC_COUNTOF(gemms) && gemms[i].rows != block_rows)
+    i++;
   /* Too few pieces to fill the device are cut in two. */
-  const bool split = block_rows == 8 && pieces(arguments, blocks, SC_NARROW_TILES, up) < 2 * (uint64_t)gpu->multiprocessors;
-  const uint32_t tiles = split ? SC_NARROW_SPLIT_TILES : SC_NARROW_TILES;
-  const int kernel = split ? 0 : block_rows == 8 ? 1 : block_rows == 16 ? 2 : block_rows == 32 ? 3 : 4;
-  return sc_gpu_launch_shared(gpu, (enum sc_kernel)(kernel + (up ? SC_K_FUSED_UP_8_SPLIT : SC_K_FUSED_DOWN_8_SPLIT)),
-                              pieces(arguments, blocks, tiles, up), SC_NARROW_THREADS,
-                              (unsigned)SC_NARROW_SHARED(block_rows, tiles), args, err);
+  if (block_rows == 8 && pieces(arguments, blocks, SC_NARROW_TILES, up) < 2 * (uint64_t)gpu->multiprocessors)
+    i = 0;
+  uint64_t grid = pieces(arguments, blocks, gemms[i].tiles, up);
+  if (block_rows == SC_WIDE_ROWS && grid > gpu->multiprocessors)
+    grid = gpu->multiprocessors; /* its blocks take several */
+  return sc_gpu_launch_shared(gpu, (enum sc_kernel)((up ? SC_K_FUSED_UP_8_SPLIT : SC_K_FUSED_DOWN_8_SPLIT) + i), grid,
+                              gemms[i].threads, gemms[i].shared, ARGS(&copy), err);
 }
