@@ -23,11 +23,11 @@ static uint32_t block_rows(const struct sc_gpu *gpu, const struct sc_fused_shape
 {
   static const struct {
     uint32_t average, rows;
-  } up_to[] = {{4, 8}, {8, 16}, {20, 32}};
+  } up_to[] = {{4, 8}, {8, 16}, {20, 32}, {40, 64}};
   for (size_t i = 0; i < SC_COUNTOF(up_to); i++)
     if ((uint64_t)tokens * s->top_k <= (uint64_t)experts * up_to[i].average)
       return up_to[i].rows;
-  return gpu->wgmma ? SC_WIDE_ROWS : 64;
+  return gpu->wgmma ? SC_WGMMA_MOST_ROWS : 64;
 }
 
 /* Blocks of `block` rows that any routing can fill. */
@@ -64,7 +64,7 @@ void sc_fused_plan_scratch(struct sc_fused_scratch *f, const struct sc_fused_sha
   /* Whichever block a smaller point takes, its padded rows are no more than this: large blocks go with many choices an
    * expert, so that no choice makes more than 8 rows. */
   const uint64_t choices = (uint64_t)max_tokens * s->top_k,
-                 large = block_bound(s, max_tokens, s->experts, SC_WIDE_ROWS) * SC_WIDE_ROWS,
+                 large = block_bound(s, max_tokens, s->experts, SC_WGMMA_MOST_ROWS) * SC_WGMMA_MOST_ROWS,
                  rows = large < 8 * choices ? large : 8 * choices;
   const uint64_t size = sc_dtype_size(s->dtype), matrix = (uint64_t)rows13(s) * s->hidden,
                  second = (uint64_t)s->hidden * s->intermediate, largest = matrix > second ? matrix : second;

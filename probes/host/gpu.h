@@ -62,13 +62,13 @@
   X(FUSED_UP_16, "sc_fused_up_16")                       \
   X(FUSED_UP_32, "sc_fused_up_32")                       \
   X(FUSED_UP_64, "sc_fused_up_64")                       \
-  X(FUSED_UP_WIDE, "sc_fused_up_wide")                   \
+  X(FUSED_UP_128, "sc_fused_up_128")                     \
   X(FUSED_DOWN_8_SPLIT, "sc_fused_down_8_split")         \
   X(FUSED_DOWN_8, "sc_fused_down_8")                     \
   X(FUSED_DOWN_16, "sc_fused_down_16")                   \
   X(FUSED_DOWN_32, "sc_fused_down_32")                   \
   X(FUSED_DOWN_64, "sc_fused_down_64")                   \
-  X(FUSED_DOWN_WIDE, "sc_fused_down_wide")
+  X(FUSED_DOWN_128, "sc_fused_down_128")
 
 enum sc_kernel {
 #define SC_KERNEL_ENUM(id, name) SC_K_##id,
@@ -224,7 +224,7 @@ enum sc_status sc_launch_fused_align(const struct sc_gpu *gpu, const int32_t *ch
                                      uint32_t experts, uint32_t block_rows, struct sc_error *err) SC_NODISCARD;
 /* Once for all launches of sc_launch_fused_gemm. */
 enum sc_status sc_launch_fused_prepare(const struct sc_gpu *gpu, struct sc_error *err) SC_NODISCARD;
-/* blocks: the host's bound of them. block_rows: 8, 16, 32, 64, or SC_WIDE_ROWS where gpu->wgmma. */
+/* blocks: the host's bound of them. block_rows: 8, 16, 32, 64, or SC_WGMMA_MOST_ROWS where gpu->wgmma. */
 enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fused_gemm *arguments, uint64_t blocks,
                                     uint32_t block_rows, bool up, struct sc_error *err) SC_NODISCARD;
 

@@ -75,26 +75,34 @@ enum sc_status sc_launch_fused_align(const struct sc_gpu *gpu, const int32_t *ch
 }
 
 /* The GEMM kernels, in the order of enum sc_kernel: for each the rows of its blocks and the tiles of W beside them. */
-static const struct {
+struct gemm {
   uint32_t rows, tiles;
   unsigned threads, shared;
-} gemms[] = {
-    {8, SC_NARROW_SPLIT_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(8, SC_NARROW_SPLIT_TILES)},
-    {8, SC_NARROW_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(8, SC_NARROW_TILES)},
-    {16, SC_NARROW_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(16, SC_NARROW_TILES)},
-    {32, SC_NARROW_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(32, SC_NARROW_TILES)},
-    {64, SC_NARROW_TILES, SC_NARROW_THREADS, SC_NARROW_SHARED(64, SC_NARROW_TILES)},
-    {SC_WIDE_ROWS, SC_WIDE_TILES, SC_WIDE_THREADS, SC_WIDE_SHARED},
 };
+
+#define MMA(rows, tiles) {rows, tiles, SC_MMA_THREADS, SC_MMA_SHARED(rows, tiles)}
+static const struct gemm mma[] = {MMA(8, SC_FUSED_SPLIT_TILES), MMA(8, SC_MMA_TILES), MMA(16, SC_MMA_TILES), MMA(32, SC_MMA_TILES),
+                                  MMA(64, SC_MMA_TILES)};
+#define WGMMA(rows, tiles) {rows, tiles, SC_WGMMA_THREADS(rows), SC_WGMMA_SHARED(rows, tiles)}
+static const struct gemm wgmma[] = {WGMMA(8, SC_FUSED_SPLIT_TILES),           WGMMA(8, SC_WGMMA_TILES),  WGMMA(16, SC_WGMMA_TILES),
+                                    WGMMA(32, SC_WGMMA_TILES), WGMMA(64, SC_WGMMA_TILES), WGMMA(128, SC_WGMMA_TILES)};
+_Static_assert(SC_COUNTOF(wgmma) == SC_K_FUSED_DOWN_8_SPLIT - SC_K_FUSED_UP_8_SPLIT, "a kernel each");
+
+static const struct gemm *gemms_of(const struct sc_gpu *gpu, size_t *count)
+{
+  *count = gpu->wgmma ? SC_COUNTOF(wgmma) : SC_COUNTOF(mma);
+  return gpu->wgmma ? wgmma : mma;
+}
 
 enum sc_status sc_launch_fused_prepare(const struct sc_gpu *gpu, struct sc_error *err)
 {
-  for (size_t i = 0; i < SC_COUNTOF(gemms); i++)
-    for (int down = 0; down < 2 && (gpu->wgmma || gemms[i].rows != SC_WIDE_ROWS); down++) {
-      const size_t kernel = (down ? SC_K_FUSED_DOWN_8_SPLIT : SC_K_FUSED_UP_8_SPLIT) + i;
-      SC_CUDA(cudaFuncSetAttribute((const void *)gpu->kernels[kernel], cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   (int)gemms[i].shared));
-    }
+  size_t count;
+  const struct gemm *gemms = gemms_of(gpu, &count);
+  for (size_t i = 0; i < 2 * count; i++) {
+    const size_t kernel = i < count ? SC_K_FUSED_UP_8_SPLIT + i : SC_K_FUSED_DOWN_8_SPLIT + i - count;
+    SC_CUDA(cudaFuncSetAttribute((const void *)gpu->kernels[kernel], cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 (int)gemms[i % count].shared));
+  }
   return SC_OK;
 }
 
@@ -109,15 +117,16 @@ enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fu
                                     uint32_t block_rows, bool up, struct sc_error *err)
 {
   struct sc_fused_gemm copy = *arguments;
-  size_t i = 1;
-  while (i + 1 < SC_COUNTOF(gemms) && gemms[i].rows != block_rows)
+  size_t count, i = 1;
+  const struct gemm *gemms = gemms_of(gpu, &count);
+  while (i + 1 < count && gemms[i].rows != block_rows)
     i++;
-  /* Too few pieces to fill the device are cut in two. */
-  if (block_rows == 8 && pieces(arguments, blocks, SC_NARROW_TILES, up) < 2 * (uint64_t)gpu->multiprocessors)
+  /* Pieces too few to share them out evenly are cut. */
+  if (block_rows == 8 && pieces(arguments, blocks, gemms[i].tiles, up) < 3 * (uint64_t)gpu->multiprocessors)
     i = 0;
   uint64_t grid = pieces(arguments, blocks, gemms[i].tiles, up);
-  if (block_rows == SC_WIDE_ROWS && grid > gpu->multiprocessors)
-    grid = gpu->multiprocessors; /* its blocks take several */
+  if (gpu->wgmma && grid > gpu->multiprocessors)
+    grid = gpu->multiprocessors; /* blocks take several */
   return sc_gpu_launch_shared(gpu, (enum sc_kernel)((up ? SC_K_FUSED_UP_8_SPLIT : SC_K_FUSED_DOWN_8_SPLIT) + i), grid,
                               gemms[i].threads, gemms[i].shared, ARGS(&copy), err);
 }

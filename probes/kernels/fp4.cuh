@@ -11,15 +11,23 @@
 #include <cuda_fp8.h>
 
 #include "common.cuh"
+#include "fused_args.h"
+#include "ptx.cuh"
 
 constexpr float FP4_UNSHIFT = 0x1p26f;
 
 /* ---- tiles: how the GEMMs hold weights ----
  *
  * SC_TILE_ROWS rows of W by SC_TILE_COLUMNS columns, SC_TILE_BYTES bytes: 512 of codes, then the scales of each row's
- * four blocks. 32-bit word t of the 16 bytes of lane l (r = l / 4, q = l % 4) is that lane's part of columns 16 t to
- * 16 t + 15 as the tensor cores take it: pairs (r; 2q) (r + 8; 2q) (r; 2q + 8) (r + 8; 2q + 8), of which pair i has its
- * first value in nibble i and its second in nibble i + 4.
+ * four blocks. SC_TILE_GROUP rows of tiles stand together (the last such group may have fewer): for each k tile, one tile
+ * of each of them.
+ *
+ * The 16 bytes of lane l (r = l / 4, q = l % 4) are its part of the tile as the tensor cores take it: for columns 16 t to
+ * 16 t + 15 the pairs (r; 2q) (r + 8; 2q) (r; 2q + 8) (r + 8; 2q + 8). Words 0 and 1 hold the pairs of t = 0 and 1, words
+ * 2 and 3 those of t = 2 and 3. A code s e e m that stands in bits 15, 8, 7, 6 of a half word is a bf16 of its value,
+ * x 2^-126, so a pair is SC_TILE_CODES of a word rotated to the left by SC_TILE_ROTATION. Three pairs fill three quarters of a
+ * word; the quarters that two words leave free, SC_TILE_FIRST in the first and others in the second, hold the fourth pair
+ * of both.
  *
  * A tile's scale is an E4M3 number again, but in 5 bits of exponent (bias 10) and 3 of fraction, so that none is
  * subnormal and a multiplication and an addition make a bf16 of it. Where the scale is 0 the codes are 0 as well. */
@@ -27,7 +35,7 @@ constexpr float FP4_UNSHIFT = 0x1p26f;
 #ifdef SC_FP4_NATIVE
 constexpr int FP4_SHIFT_EXPONENT = -26;
 #else
-constexpr int FP4_SHIFT_EXPONENT = 126 - 26; /* moved nibbles are values x 2^-126 */
+constexpr int FP4_SHIFT_EXPONENT = 126 - 26; /* codes in their places are values x 2^-126 */
 #endif
 
 /* E4M3 to a tile's scale. */
@@ -42,44 +50,52 @@ __device__ __forceinline__ uint8_t fp4_tile_scale(uint8_t scale)
   return (uint8_t)((top + 1) << 3 | (fraction << (3 - top) & 7));
 }
 
-/* Byte `block` of a row's four tile scales, times the shift, twice in bf16. */
-__device__ __forceinline__ __nv_bfloat162 fp4_scale_pair(uint32_t scales, uint32_t block)
+/* Tile scales of blocks 2 i and 2 i + 1 of a row's four, times the shift. */
+__device__ __forceinline__ __nv_bfloat162 fp4_scales(uint32_t scales, int i)
 {
   const uint32_t one = (127 - 10 + FP4_SHIFT_EXPONENT) << 7;
-  const uint32_t bits = (scales >> 8 * block & 255u) * 0x00100010u + one * 0x00010001u;
+  const uint32_t bits = __byte_perm(scales, 0, i == 0 ? 0x4140 : 0x4342) * 16u + one * 0x00010001u;
   return *reinterpret_cast<const __nv_bfloat162 *>(&bits);
 }
 
-#ifdef SC_FP4_NATIVE
-/* cvt.rn.f16x2.e2m1x2: targets with the a suffix alone. Codes are exact in bf16. */
-__device__ __forceinline__ __nv_bfloat162 fp4_pair(uint32_t word, int i)
+/* Two codes in their places, to bf16. */
+__device__ __forceinline__ __nv_bfloat162 fp4_pair(uint32_t codes)
 {
-  const uint32_t low = word >> 4 * i & 15u, high = word >> (4 * i + 16) & 15u;
-  const __half2_raw raw = __nv_cvt_fp4x2_to_halfraw2((__nv_fp4x2_storage_t)(low | high << 4), __NV_E2M1);
+#ifdef SC_FP4_NATIVE /* cvt.rn.f16x2.e2m1x2: targets with the a suffix alone. Codes are exact in bf16. */
+  const uint32_t nibbles = (codes >> 6 & 0x00070007u) | (codes >> 12 & 0x00080008u);
+  const __half2_raw raw = __nv_cvt_fp4x2_to_halfraw2((__nv_fp4x2_storage_t)(nibbles | nibbles >> 12), __NV_E2M1);
   const float2 values = __half22float2(__half2(raw));
   return __floats2bfloat162_rn(values.x, values.y);
-}
-#else
-/* Nibbles i and i + 4, x 2^-126. A nibble s e e m, moved to a bf16's sign and to its lowest exponent and highest
- * fraction bits, is that value: code 1 (0.5) as a subnormal, which is multiplied, not flushed (mul.bf16x2 keeps
- * subnormals). One multiplication moves both copies. */
-__device__ __forceinline__ __nv_bfloat162 fp4_pair(uint32_t word, int i)
-{
-  const uint32_t half = i < 2 ? word : word >> 8;
-  const uint32_t bits =
-      (i % 2 ? (half & 0x00f000f0u) * (1u << 2 | 1u << 8) : (half & 0x000f000fu) * (1u << 6 | 1u << 12)) & 0x81c081c0u;
-  return *reinterpret_cast<const __nv_bfloat162 *>(&bits);
-}
+#else /* 0.5 is a subnormal there, and mul.bf16x2 keeps those */
+  return *reinterpret_cast<const __nv_bfloat162 *>(&codes);
 #endif
+}
 
-/* One lane's word of a tile to its part of A: rows r and r + 8 have a scale each. */
-__device__ __forceinline__ void fp4_unpack(uint32_t word, __nv_bfloat162 upper, __nv_bfloat162 lower, uint32_t out[4])
+__device__ __forceinline__ uint32_t fp4_times(uint32_t codes, __nv_bfloat162 scale)
 {
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const __nv_bfloat162 pair = __hmul2(fp4_pair(word, i), i % 2 ? lower : upper);
-    out[i] = *reinterpret_cast<const uint32_t *>(&pair);
-  }
+  const __nv_bfloat162 product = __hmul2(fp4_pair(codes & SC_TILE_CODES), scale);
+  return *reinterpret_cast<const uint32_t *>(&product);
+}
+
+__device__ __forceinline__ uint32_t rotate_left(uint32_t word, int bits) { return word << bits | word >> (32 - bits); }
+
+/* A lane's words 2 i and 2 i + 1 of a tile to its part of A for two multiplications. Scales of blocks 2 i and 2 i + 1 of
+ * rows r (upper) and r + 8 (lower). Shifts stand for rotations where no code comes around. */
+__device__ __forceinline__ void fp4_unpack(uint32_t first, uint32_t second, __nv_bfloat162 upper, __nv_bfloat162 lower,
+                                           uint32_t out[2][4])
+{
+  const uint32_t first_8 = rotate_left(first, 8), second_10 = rotate_left(second, 10),
+                 left = select_bits(SC_TILE_FIRST, first, second);
+  const __nv_bfloat162 upper_0 = __low2bfloat162(upper), lower_0 = __low2bfloat162(lower);
+  const __nv_bfloat162 upper_1 = __high2bfloat162(upper), lower_1 = __high2bfloat162(lower);
+  out[0][0] = fp4_times(first << 2, upper_0);
+  out[0][1] = fp4_times(first_8, lower_0);
+  out[0][2] = fp4_times(first_8 << 4, upper_0);
+  out[0][3] = fp4_times(left, lower_0);
+  out[1][0] = fp4_times(second << 4, upper_1);
+  out[1][1] = fp4_times(second_10, lower_1);
+  out[1][2] = fp4_times(second_10 << 4, upper_1);
+  out[1][3] = fp4_times(left << 6, lower_1);
 }
 
 /* ---- quantisation ---- */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fused NVFP4 layer: quantisation, tiles, padded permutation; the two grouped GEMMs are in fused_narrow.cu and
- * fused_wide.cu. Nothing here tells the host anything: grids are sized by what the host knows, blocks beyond the rows in
+ * The fused NVFP4 layer: quantisation, tiles, padded permutation, the kernels of the two grouped GEMMs, which are in
+ * fused_mma.cu and fused_wgmma.cu. Nothing here tells the host anything: grids are sized by what the host knows, blocks beyond the rows in
  * use return. */
 #include "fp4.cuh"
 #include "fused_args.h"
-#include "fused_narrow.cu"
-#include "fused_wide.cu"
+#include "fused_mma.cu"
+#include "fused_wgmma.cu"
 
 /* ---- set-up: largest magnitude, quantisation ---- */
 
@@ -137,25 +137,37 @@ extern "C" __global__ void sc_fp4_swizzle(const uint8_t *scales, uint8_t *swizzl
 extern "C" __global__ void sc_fp4_tile(const uint8_t *codes, const uint8_t *scales, uint8_t *tiles, uint64_t rows,
                                        uint32_t columns, uint32_t gated)
 {
-  const uint64_t k_tiles = (columns + SC_TILE_COLUMNS - 1) / SC_TILE_COLUMNS, blocks = columns / 16;
-  for (uint64_t i = grid_first(); i < rows / SC_TILE_ROWS * k_tiles * SC_WARP; i += grid_step()) {
+  const uint64_t k_tiles = (columns + SC_TILE_COLUMNS - 1) / SC_TILE_COLUMNS, blocks = columns / 16,
+                 row_tiles = rows / SC_TILE_ROWS;
+  for (uint64_t i = grid_first(); i < row_tiles * k_tiles * SC_WARP; i += grid_step()) {
     const uint64_t tile = i / SC_WARP, row_tile = tile / k_tiles, k_tile = tile % k_tiles;
     const uint32_t lane = i % SC_WARP, r = lane / 4, q = lane % 4;
     const uint64_t row[2] = {gated ? row_tile * 8 + r : row_tile * 16 + r,
                              gated ? rows / 2 + row_tile * 8 + r : row_tile * 16 + 8 + r};
     uint32_t word[4] = {0, 0, 0, 0}, tile_scales[2] = {0, 0};
-    for (uint32_t t = 0; t < 4 && k_tile * 4 + t < blocks; t++) {
+#pragma unroll
+    for (uint32_t t = 0; t < 4; t++) {
       const uint64_t block = k_tile * 4 + t;
-      for (uint32_t half = 0; half < 2; half++) {
-        const uint8_t scale = scales[fp4_swizzled(row[half], block, blocks)];
-        const uint8_t *from = codes + row[half] * (columns / 2) + block * 8 + q;
-        const uint32_t low = scale ? from[0] : 0, high = scale ? from[4] : 0; /* two codes each */
-        word[t] |= (low & 15) << 4 * half | (low >> 4) << (16 + 4 * half);
-        word[t] |= (high & 15) << (8 + 4 * half) | (high >> 4) << (24 + 4 * half);
-        tile_scales[half] |= (uint32_t)fp4_tile_scale(scale) << 8 * t;
+      if (block >= blocks)
+        break;
+#pragma unroll
+      for (uint32_t pair = 0; pair < 4; pair++) {
+        const uint64_t of = row[pair % 2];
+        const uint8_t scale = scales[fp4_swizzled(of, block, blocks)];
+        const uint32_t two = scale ? codes[of * (columns / 2) + block * 8 + pair / 2 * 4 + q] : 0; /* codes */
+        const uint32_t placed = (two & 7) << 6 | (two & 8) << 12 | (two & 0x70) << 18 | (two & 0x80) << 24;
+        const uint32_t bits = rotate_left(placed, 32 - SC_TILE_ROTATION(t, pair)), first = t / 2 * 2;
+        if (pair < 3) {
+          word[t] |= bits;
+        } else {
+          word[first] |= bits & SC_TILE_FIRST;
+          word[first + 1] |= bits & ~SC_TILE_FIRST;
+        }
+        tile_scales[pair % 2] |= pair < 2 ? (uint32_t)fp4_tile_scale(scale) << 8 * t : 0;
       }
     }
-    uint8_t *out = tiles + tile * SC_TILE_BYTES;
+    const uint64_t group = row_tile / SC_TILE_GROUP * SC_TILE_GROUP, in_group = min((uint64_t)SC_TILE_GROUP, row_tiles - group);
+    uint8_t *out = tiles + (group * k_tiles + k_tile * in_group + row_tile % SC_TILE_GROUP) * SC_TILE_BYTES;
     reinterpret_cast<uint4 *>(out)[lane] = make_uint4(word[0], word[1], word[2], word[3]);
     if (q == 0) {
       uint32_t *out_scales = reinterpret_cast<uint32_t *>(out + SC_TILE_ROWS * SC_TILE_COLUMNS / 2);
@@ -225,3 +237,30 @@ extern "C" __global__ void __launch_bounds__(SC_FUSED_ALIGN_THREADS)
   if (expert == experts - 1 && threadIdx.x == 0)
     *block_count = (int32_t)(before + own);
 }
+
+/* ---- the grouped GEMMs: [up; gate] with the activation, down; for blocks of 8 to 128 rows ---- */
+
+#define GEMM_KERNEL(name, rows, split, up)                                         \
+  extern "C" __global__ void __launch_bounds__(FUSED_THREADS(rows), FUSED_BLOCKS) \
+      name(const __grid_constant__ sc_fused_gemm p)                                \
+  {                                                                                \
+    FUSED_GEMM(rows, split, up);                                                   \
+  }
+
+GEMM_KERNEL(sc_fused_up_8_split, 8, true, true)
+GEMM_KERNEL(sc_fused_up_8, 8, false, true)
+GEMM_KERNEL(sc_fused_up_16, 16, false, true)
+GEMM_KERNEL(sc_fused_up_32, 32, false, true)
+GEMM_KERNEL(sc_fused_up_64, 64, false, true)
+GEMM_KERNEL(sc_fused_down_8_split, 8, true, false)
+GEMM_KERNEL(sc_fused_down_8, 8, false, false)
+GEMM_KERNEL(sc_fused_down_16, 16, false, false)
+GEMM_KERNEL(sc_fused_down_32, 32, false, false)
+GEMM_KERNEL(sc_fused_down_64, 64, false, false)
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+GEMM_KERNEL(sc_fused_up_128, SC_WGMMA_MOST_ROWS, false, true)
+GEMM_KERNEL(sc_fused_down_128, SC_WGMMA_MOST_ROWS, false, false)
+#else /* never launched there */
+extern "C" __global__ void sc_fused_up_128(const __grid_constant__ sc_fused_gemm) { __trap(); }
+extern "C" __global__ void sc_fused_down_128(const __grid_constant__ sc_fused_gemm) { __trap(); }
+#endif

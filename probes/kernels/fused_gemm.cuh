@@ -32,11 +32,19 @@ template <bool UP> __device__ __forceinline__ const bf16 *row_of_a(const sc_fuse
   return static_cast<const bf16 *>(p.a) + from * p.k;
 }
 
-/* Tiles of one row of tiles stand one after the other. */
-__device__ __forceinline__ const uint8_t *tiles_of_w(const sc_fused_gemm &p, uint32_t expert, uint32_t row_tile)
+/* An expert's tiles in row of tiles `row_tile` and those that follow it in its group: of k tile 0, and how far it is to
+ * the next. */
+struct TileRow {
+  const uint8_t *first;
+  uint32_t stride;
+};
+
+__device__ __forceinline__ TileRow tiles_of_w(const sc_fused_gemm &p, uint32_t expert, uint32_t row_tile)
 {
-  const uint64_t k_tiles = (p.k + SC_TILE_COLUMNS - 1) / SC_TILE_COLUMNS;
-  return p.w + ((uint64_t)expert * (p.w_rows / SC_TILE_ROWS) + row_tile) * k_tiles * SC_TILE_BYTES;
+  const uint32_t k_tiles = (p.k + SC_TILE_COLUMNS - 1) / SC_TILE_COLUMNS, row_tiles = p.w_rows / SC_TILE_ROWS;
+  const uint32_t within = row_tile % SC_TILE_GROUP, group = row_tile - within;
+  return {p.w + ((uint64_t)(expert * row_tiles + group) * k_tiles + within) * SC_TILE_BYTES,
+          min((uint32_t)SC_TILE_GROUP, row_tiles - group) * SC_TILE_BYTES};
 }
 
 /* A lane's part of a tile in shared memory. */
@@ -51,11 +59,11 @@ __device__ __forceinline__ TileWords read_tile(const uint8_t *tile, uint32_t lan
   return {reinterpret_cast<const uint4 *>(tile)[lane], scales[lane / 4], scales[lane / 4 + 8]};
 }
 
-/* Columns 16 t to 16 t + 15 of it, as a's part of a multiplication. */
-__device__ __forceinline__ void unpack_tile(const TileWords &tile, int t, uint32_t a[4])
+/* Columns 32 i to 32 i + 31 of it, as a's part of two multiplications. */
+__device__ __forceinline__ void unpack_tile(const TileWords &tile, int i, uint32_t a[2][4])
 {
-  const uint32_t word = t == 0 ? tile.codes.x : t == 1 ? tile.codes.y : t == 2 ? tile.codes.z : tile.codes.w;
-  fp4_unpack(word, fp4_scale_pair(tile.upper, t), fp4_scale_pair(tile.lower, t), a);
+  fp4_unpack(i == 0 ? tile.codes.x : tile.codes.z, i == 0 ? tile.codes.y : tile.codes.w, fp4_scales(tile.upper, i),
+             fp4_scales(tile.lower, i), a);
 }
 
 /* A parameter of the activation that was not given is one that changes nothing: limit +inf, alpha 1, beta 0. */
@@ -67,7 +75,7 @@ __device__ __forceinline__ float activation(const sc_fused_gemm &p, float gate, 
   }
   gate = gate > p.act_limit ? p.act_limit : gate;
   up = up > p.act_limit ? p.act_limit : up < -p.act_limit ? -p.act_limit : up;
-  return (up + p.act_beta) * (gate / (1.0f + expf(-p.act_alpha * gate)));
+  return (up + p.act_beta) * __fdividef(gate, 1.0f + expf(-p.act_alpha * gate));
 }
 
 /* What a block's tiles have summed for one row of A, `from(i)` the sums of row i of the first tile, to 16 columns of the

@@ -24,6 +24,14 @@ __device__ __forceinline__ void cp_async_16(uint32_t to, const void *from, bool 
 
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
+/* Of `a` the bits of the mask, of `b` the others. */
+__device__ __forceinline__ uint32_t select_bits(uint32_t mask, uint32_t a, uint32_t b)
+{
+  uint32_t out;
+  asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(out) : "r"(mask), "r"(a), "r"(b));
+  return out;
+}
+
 /* Until no more than N of this thread's groups are under way. */
 template <int N> __device__ __forceinline__ void cp_async_wait()
 {
@@ -70,6 +78,12 @@ __device__ __forceinline__ void mbarrier_arrive(uint32_t barrier)
 __device__ __forceinline__ void mbarrier_arrive_expect(uint32_t barrier, uint32_t bytes)
 {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+/* One arrival, when this thread's copies (cp_async_16) so far are done. */
+__device__ __forceinline__ void cp_async_arrive(uint32_t barrier)
+{
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
 /* Until the phase of this parity has ended. */
@@ -130,6 +144,32 @@ __device__ __forceinline__ uint64_t wgmma_rows_of_128(uint32_t to)
  * and c, laid out as in mma_m16n8k16, c as N / 8 such tiles. */
 template <int N> __device__ __forceinline__ void wgmma_m64k16(float (&c)[N / 2], const uint32_t (&a)[4], uint64_t b);
 
+template <> __device__ __forceinline__ void wgmma_m64k16<8>(float (&c)[4], const uint32_t (&a)[4], uint64_t b)
+{
+  asm volatile("{\n"
+               ".reg .pred add;\n"
+               "setp.eq.u32 add, 0, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+               "{%0, %1, %2, %3}, "
+               "{%4, %5, %6, %7}, %8, add, 1, 1, 0;\n"
+               "}"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+template <> __device__ __forceinline__ void wgmma_m64k16<16>(float (&c)[8], const uint32_t (&a)[4], uint64_t b)
+{
+  asm volatile("{\n"
+               ".reg .pred add;\n"
+               "setp.eq.u32 add, 0, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 "
+               "{%0, %1, %2, %3, %4, %5, %6, %7}, "
+               "{%8, %9, %10, %11}, %12, add, 1, 1, 0;\n"
+               "}"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
 template <> __device__ __forceinline__ void wgmma_m64k16<32>(float (&c)[16], const uint32_t (&a)[4], uint64_t b)
 {
   asm volatile("{\n"
@@ -161,28 +201,6 @@ template <> __device__ __forceinline__ void wgmma_m64k16<64>(float (&c)[32], con
                  "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]),
                  "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]),
                  "+f"(c[30]), "+f"(c[31])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-template <> __device__ __forceinline__ void wgmma_m64k16<96>(float (&c)[48], const uint32_t (&a)[4], uint64_t b)
-{
-  asm volatile("{\n"
-               ".reg .pred add;\n"
-               "setp.eq.u32 add, 0, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 "
-               "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47}, "
-               "{%48, %49, %50, %51}, %52, add, 1, 1, 0;\n"
-               "}"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]),
-                 "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]),
-                 "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]),
-                 "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]),
-                 "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]),
-                 "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]),
-                 "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]),
-                 "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 

@@ -32,13 +32,13 @@
   X(sc_adapt_fused_up_16, "sc_fused_up_16", 1, {sizeof(struct sc_fused_gemm)})                       \
   X(sc_adapt_fused_up_32, "sc_fused_up_32", 1, {sizeof(struct sc_fused_gemm)})                       \
   X(sc_adapt_fused_up_64, "sc_fused_up_64", 1, {sizeof(struct sc_fused_gemm)})                       \
-  X(sc_adapt_fused_up_wide, "sc_fused_up_wide", 1, {sizeof(struct sc_fused_gemm)})                   \
+  X(sc_adapt_fused_up_128, "sc_fused_up_128", 1, {sizeof(struct sc_fused_gemm)})                   \
   X(sc_adapt_fused_down_8_split, "sc_fused_down_8_split", 1, {sizeof(struct sc_fused_gemm)})         \
   X(sc_adapt_fused_down_8, "sc_fused_down_8", 1, {sizeof(struct sc_fused_gemm)})                     \
   X(sc_adapt_fused_down_16, "sc_fused_down_16", 1, {sizeof(struct sc_fused_gemm)})                   \
   X(sc_adapt_fused_down_32, "sc_fused_down_32", 1, {sizeof(struct sc_fused_gemm)})                   \
   X(sc_adapt_fused_down_64, "sc_fused_down_64", 1, {sizeof(struct sc_fused_gemm)})                   \
-  X(sc_adapt_fused_down_wide, "sc_fused_down_wide", 1, {sizeof(struct sc_fused_gemm)})
+  X(sc_adapt_fused_down_128, "sc_fused_down_128", 1, {sizeof(struct sc_fused_gemm)})
 
 #define SC_FUSED_ADAPTER_DECLARE(function, name, count, ...) void function(KERNEL_ARGUMENTS);
 SC_FUSED_ADAPTER_MAP(SC_FUSED_ADAPTER_DECLARE)

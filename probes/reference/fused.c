@@ -81,13 +81,50 @@ static void place_of_row(uint64_t row, uint64_t rows, bool gated, uint64_t *tile
   *in = (uint32_t)(within % height) + (row < half ? 0 : height);
 }
 
-/* Byte and shift, in a tile, of the code in row `in`, column `column`. */
-static uint32_t place_of_code(uint32_t in, uint32_t column, uint32_t *shift)
+/* Offset of the tile that holds `column` in row of tiles `row_tile`. */
+static uint64_t place_of_tile(uint64_t row_tile, uint32_t column, uint64_t rows, uint32_t columns)
 {
-  const uint32_t word = column / 16, k = column % 16;
-  const uint32_t lane = in % 8 * 4 + k % 8 / 2, pair = in / 8 + k / 8 * 2, nibble = pair + k % 2 * 4;
-  *shift = nibble % 2 * 4;
-  return lane * 16 + word * 4 + nibble / 2;
+  const uint64_t within = row_tile % SC_TILE_GROUP, group = row_tile - within, behind = rows / SC_TILE_ROWS - group,
+                 height = behind < SC_TILE_GROUP ? behind : SC_TILE_GROUP;
+  return (group * k_tiles(columns) + column / SC_TILE_COLUMNS * height + within) * SC_TILE_BYTES;
+}
+
+/* Where a tile has the code in row `in`, column `column`: the first of two words, which pair of a block, which of the two. */
+struct code_place {
+  uint32_t words; /* offset in the tile */
+  uint32_t block, pair, high;
+};
+
+static struct code_place place_of_code(uint32_t in, uint32_t column)
+{
+  const uint32_t block = column / NVFP4_BLOCK, k = column % NVFP4_BLOCK, lane = in % 8 * 4 + k % 8 / 2;
+  return (struct code_place){lane * 16 + block / 2 * 8, block, in / 8 + k / 8 * 2, k % 2};
+}
+
+static uint32_t rotate_right(uint32_t word, uint32_t bits) { return word >> bits | word << (-bits & 31); }
+
+static void put_code(uint8_t *tile, struct code_place at, uint32_t code)
+{
+  uint32_t word[2];
+  const uint32_t placed = ((code & 7) << 6 | code >> 3 << 15) << 16 * at.high,
+                 bits = rotate_right(placed, SC_TILE_ROTATION(at.block, at.pair));
+  memcpy(word, tile + at.words, sizeof word);
+  if (at.pair < 3) {
+    word[at.block % 2] |= bits;
+  } else {
+    word[0] |= bits & SC_TILE_FIRST;
+    word[1] |= bits & ~SC_TILE_FIRST;
+  }
+  memcpy(tile + at.words, word, sizeof word);
+}
+
+static uint8_t get_code(const uint8_t *tile, struct code_place at)
+{
+  uint32_t word[2];
+  memcpy(word, tile + at.words, sizeof word);
+  const uint32_t from = at.pair < 3 ? word[at.block % 2] : (word[0] & SC_TILE_FIRST) | (word[1] & ~SC_TILE_FIRST),
+                 codes = rotate_right(from, -SC_TILE_ROTATION(at.block, at.pair) & 31) >> 16 * at.high;
+  return (uint8_t)((codes >> 6 & 7) | (codes >> 12 & 8));
 }
 
 /* E4M3 with 5 bits of exponent, bias 10, so that none is subnormal. */
@@ -117,14 +154,14 @@ void sc_ref_fp4_tile(const uint8_t *codes, const uint8_t *scales, uint8_t *tiles
   memset(tiles, 0, sc_ref_fp4_tiled_bytes(rows, columns));
   for (uint64_t row = 0; row < rows; row++) {
     uint64_t row_tile;
-    uint32_t in, shift;
+    uint32_t in;
     place_of_row(row, rows, gated, &row_tile, &in);
     for (uint32_t column = 0; column < columns; column++) {
-      uint8_t *tile = tiles + (row_tile * k_tiles(columns) + column / SC_TILE_COLUMNS) * SC_TILE_BYTES;
+      uint8_t *tile = tiles + place_of_tile(row_tile, column, rows, columns);
       const uint32_t block = column / NVFP4_BLOCK;
       const uint8_t scale = scales[nvfp4_swizzled_offset(row, block, columns / NVFP4_BLOCK)];
-      const uint8_t code = scale ? codes[(row * columns + column) / 2] >> column % 2 * 4 & 15 : 0;
-      tile[place_of_code(in, column % SC_TILE_COLUMNS, &shift)] |= (uint8_t)(code << shift);
+      if (scale)
+        put_code(tile, place_of_code(in, column % SC_TILE_COLUMNS), codes[(row * columns + column) / 2] >> column % 2 * 4 & 15u);
       tile[TILE_CODES + in * TILE_BLOCKS + block % TILE_BLOCKS] = tile_scale(scale);
     }
   }
@@ -136,12 +173,13 @@ void sc_ref_fp4_untile(const uint8_t *tiles, uint8_t *codes, uint8_t *scales, ui
   memset(scales, 0, nvfp4_swizzled_bytes(rows, columns / NVFP4_BLOCK));
   for (uint64_t row = 0; row < rows; row++) {
     uint64_t row_tile;
-    uint32_t in, shift;
+    uint32_t in;
     place_of_row(row, rows, gated, &row_tile, &in);
     for (uint32_t column = 0; column < columns; column++) {
-      const uint8_t *tile = tiles + (row_tile * k_tiles(columns) + column / SC_TILE_COLUMNS) * SC_TILE_BYTES;
-      const uint32_t block = column / NVFP4_BLOCK, byte = place_of_code(in, column % SC_TILE_COLUMNS, &shift);
-      codes[(row * columns + column) / 2] |= (uint8_t)((tile[byte] >> shift & 15) << column % 2 * 4);
+      const uint8_t *tile = tiles + place_of_tile(row_tile, column, rows, columns);
+      const uint32_t block = column / NVFP4_BLOCK;
+      const uint8_t code = get_code(tile, place_of_code(in, column % SC_TILE_COLUMNS));
+      codes[(row * columns + column) / 2] |= (uint8_t)(code << column % 2 * 4);
       scales[nvfp4_swizzled_offset(row, block, columns / NVFP4_BLOCK)] =
           scale_of_tile(tile[TILE_CODES + in * TILE_BLOCKS + block % TILE_BLOCKS]);
     }

@@ -81,6 +81,7 @@ struct Block {
   Meeting warps[32], barriers[16];
   Warpgroup warpgroups[8];
   std::map<uint32_t, Barrier> mbarriers;
+  std::map<uint32_t, std::deque<std::vector<Copy>>> arrivals; /* at them, of copies under way */
   uint64_t progress; /* moves whenever something ends that others wait for */
 };
 
@@ -201,7 +202,17 @@ template <typename To, typename From> To emulated_bits(From from)
 inline unsigned __float_as_uint(float value) { return emulated_bits<unsigned>(value); }
 inline float __uint_as_float(unsigned bits) { return emulated_bits<float>(bits); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fdividef(float a, float b) { return a / b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector)
+{
+  const uint64_t both = (uint64_t)b << 32 | a;
+  unsigned out = 0;
+  for (unsigned i = 0; i < 4; i++)
+    out |= (unsigned)(both >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+  return out;
+}
 inline int __clz(int value) { return value ? __builtin_clz((unsigned)value) : 32; }
+[[noreturn]] inline void __trap() { emulated::give_up("__trap"); }
 inline int __popc(unsigned value) { return __builtin_popcount(value); }

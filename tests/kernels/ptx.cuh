@@ -4,13 +4,17 @@
 
 #include "emulated.h"
 
-#define __CUDA_ARCH_FEAT_SM90_ALL 1 /* all of them */
+#ifdef SC_EMULATE_SM_90A
+#define __CUDA_ARCH_FEAT_SM90_ALL 1
+#endif
 #define SC_DYNAMIC_SHARED(name) uint8_t *const name = emulated::shared
 
 inline uint32_t shared_address(const void *pointer)
 {
   return (uint32_t)(static_cast<const uint8_t *>(pointer) - emulated::shared);
 }
+
+inline uint32_t select_bits(uint32_t mask, uint32_t a, uint32_t b) { return (mask & a) | (~mask & b); }
 
 /* Value `which` of a pair of bf16. */
 inline float emulated_bf16(uint32_t pair, unsigned which)
@@ -132,10 +136,26 @@ inline void mbarrier_arrive_expect(uint32_t at, uint32_t bytes)
 
 inline void mbarrier_arrive(uint32_t at) { mbarrier_arrive_expect(at, 0); }
 
+/* The copies are done when somebody waits for the barrier, not before. */
+inline void cp_async_arrive(uint32_t at)
+{
+  emulated_barrier(at);
+  emulated::block.arrivals[at].push_back(emulated::current->copies);
+  emulated::current->copies.clear();
+}
+
 inline void mbarrier_wait(uint32_t at, uint32_t parity)
 {
-  while (emulated_barrier(at).phase == parity)
-    emulated::yield();
+  while (emulated_barrier(at).phase == parity) {
+    auto &arrivals = emulated::block.arrivals[at];
+    if (arrivals.empty()) {
+      emulated::yield();
+      continue;
+    }
+    emulated_copy(arrivals.front());
+    arrivals.pop_front();
+    mbarrier_arrive(at);
+  }
 }
 
 inline void bulk_copy(uint32_t to, const void *from, uint32_t bytes, uint32_t at)
