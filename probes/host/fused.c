@@ -151,7 +151,6 @@ static struct sc_fused_gemm common_arguments(const struct sc_fused_shape *s, con
                                 .block_count = f->block_count,
                                 .top_k = s->top_k,
                                 .gated = s->gated,
-                                .act_kind = s->activation.kind,
                                 .act_alpha = s->activation.alpha,
                                 .act_beta = s->activation.beta,
                                 .act_limit = s->activation.limit,

@@ -70,7 +70,7 @@ enum sc_status sc_launch_fused_align(const struct sc_gpu *gpu, const int32_t *ch
                                      int32_t *inverse, struct sc_fused_block *blocks, int32_t *block_count, uint64_t n,
                                      uint32_t experts, uint32_t block_rows, struct sc_error *err)
 {
-  return sc_gpu_launch(gpu, SC_K_FUSED_ALIGN, experts, SC_FUSED_ALIGN_THREADS,
+  return sc_gpu_launch(gpu, SC_K_FUSED_ALIGN, experts, n > 2048 ? SC_FUSED_ALIGN_THREADS : SC_FUSED_ALIGN_THREADS / 4,
                        ARGS(&chosen, &slot_choice, &inverse, &blocks, &block_count, &n, &experts, &block_rows), err);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * NVFP4 in registers: codes to bf16 pairs, block scales, quantisation of 16 values. Device code only.
  *
- * Every e2m1 x e4m3 product is exact in bf16, so unpacked weights carry code x scale, times 2^-26, a power of two that
- * keeps the arithmetic below in range; the epilogue takes it out again (FP4_UNSHIFT). */
+ * Every e2m1 x e4m3 product is exact in bf16, so unpacked weights carry code x scale, times a power of two that comes of
+ * how both are stored; the epilogue takes it out again (FP4_UNSHIFT). */
 #pragma once
 
 #include <cfloat>
@@ -13,8 +13,6 @@
 #include "common.cuh"
 #include "fused_args.h"
 #include "ptx.cuh"
-
-constexpr float FP4_UNSHIFT = 0x1p26f;
 
 /* ---- tiles: how the GEMMs hold weights ----
  *
@@ -29,13 +27,16 @@ constexpr float FP4_UNSHIFT = 0x1p26f;
  * word; the quarters that two words leave free, SC_TILE_FIRST in the first and others in the second, hold the fourth pair
  * of both.
  *
- * A tile's scale is an E4M3 number again, but in 5 bits of exponent (bias 10) and 3 of fraction, so that none is
- * subnormal and a multiplication and an addition make a bf16 of it. Where the scale is 0 the codes are 0 as well. */
+ * A tile's scale is an E4M3 number again, but in 5 bits of exponent (bias 23) and 3 of fraction, so that none is
+ * subnormal and the highest bits of an exponent make a bf16 of it. Where the scale is 0 the codes are 0 as well. Scales of
+ * a row's blocks 0 and 1 are SC_TILE_SCALES of its word, those of blocks 2 and 3 of the word rotated by 8. */
 
 #ifdef SC_FP4_NATIVE
-constexpr int FP4_SHIFT_EXPONENT = -26;
+constexpr uint32_t FP4_EXPONENT = 128; /* the highest bits of a scale's exponent in bf16: scales x 2^24 */
+constexpr float FP4_UNSHIFT = 0x1p-24f;
 #else
-constexpr int FP4_SHIFT_EXPONENT = 126 - 26; /* codes in their places are values x 2^-126 */
+constexpr uint32_t FP4_EXPONENT = 192; /* scales x 2^88, of codes x 2^-126; whatever stands in a tile is finite */
+constexpr float FP4_UNSHIFT = 0x1p38f;
 #endif
 
 /* E4M3 to a tile's scale. */
@@ -43,18 +44,23 @@ __device__ __forceinline__ uint8_t fp4_tile_scale(uint8_t scale)
 {
   const uint32_t exponent = scale >> 3 & 15, fraction = scale & 7;
   if (exponent > 0)
-    return (uint8_t)((exponent + 3) << 3 | fraction);
+    return (uint8_t)((exponent + 16) << 3 | fraction);
   if (fraction == 0)
     return 0;
   const uint32_t top = 31 - __clz((int)fraction); /* fraction x 2^-9 */
-  return (uint8_t)((top + 1) << 3 | (fraction << (3 - top) & 7));
+  return (uint8_t)((top + 14) << 3 | (fraction << (3 - top) & 7));
 }
 
-/* Tile scales of blocks 2 i and 2 i + 1 of a row's four, times the shift. */
+/* bits: 0 to 32. */
+__device__ __forceinline__ uint32_t rotate_left(uint32_t word, uint32_t bits)
+{
+  return word << (bits & 31) | word >> (-bits & 31);
+}
+
+/* A row's scales of blocks 2 i and 2 i + 1. */
 __device__ __forceinline__ __nv_bfloat162 fp4_scales(uint32_t scales, int i)
 {
-  const uint32_t one = (127 - 10 + FP4_SHIFT_EXPONENT) << 7;
-  const uint32_t bits = __byte_perm(scales, 0, i == 0 ? 0x4140 : 0x4342) * 16u + one * 0x00010001u;
+  const uint32_t bits = select_bits(SC_TILE_SCALES, i == 0 ? scales : rotate_left(scales, 8), FP4_EXPONENT << 7 | FP4_EXPONENT << 23);
   return *reinterpret_cast<const __nv_bfloat162 *>(&bits);
 }
 
@@ -76,8 +82,6 @@ __device__ __forceinline__ uint32_t fp4_times(uint32_t codes, __nv_bfloat162 sca
   const __nv_bfloat162 product = __hmul2(fp4_pair(codes & SC_TILE_CODES), scale);
   return *reinterpret_cast<const uint32_t *>(&product);
 }
-
-__device__ __forceinline__ uint32_t rotate_left(uint32_t word, int bits) { return word << bits | word >> (32 - bits); }
 
 /* A lane's words 2 i and 2 i + 1 of a tile to its part of A for two multiplications. Scales of blocks 2 i and 2 i + 1 of
  * rows r (upper) and r + 8 (lower). Shifts stand for rotations where no code comes around. */

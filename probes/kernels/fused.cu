@@ -163,7 +163,8 @@ extern "C" __global__ void sc_fp4_tile(const uint8_t *codes, const uint8_t *scal
           word[first] |= bits & SC_TILE_FIRST;
           word[first + 1] |= bits & ~SC_TILE_FIRST;
         }
-        tile_scales[pair % 2] |= pair < 2 ? (uint32_t)fp4_tile_scale(scale) << 8 * t : 0;
+        if (pair < 2)
+          tile_scales[pair] |= rotate_left((uint32_t)fp4_tile_scale(scale) << (t % 2 ? 20 : 4), t < 2 ? 0 : 24);
       }
     }
     const uint64_t group = row_tile / SC_TILE_GROUP * SC_TILE_GROUP, in_group = min((uint64_t)SC_TILE_GROUP, row_tiles - group);
@@ -179,22 +180,45 @@ extern "C" __global__ void sc_fp4_tile(const uint8_t *codes, const uint8_t *scal
 
 /* ---- permutation ---- */
 
+/* What a warp of sc_fused_align looks at: its share of the choices, in order, 128 at a time so that loads overlap. */
+template <typename Work> __device__ __forceinline__ void each_choice(const int32_t *chosen, uint64_t first, uint64_t last, Work work)
+{
+  constexpr int AT_ONCE = 4;
+  const uint32_t lane = threadIdx.x % SC_WARP;
+  for (uint64_t start = first; start < last; start += AT_ONCE * SC_WARP) {
+    int32_t expert[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++) {
+      const uint64_t at = start + i * SC_WARP + lane;
+      expert[i] = at < last ? chosen[at] : -1;
+    }
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++)
+      work(start + i * SC_WARP + lane, expert[i]);
+  }
+}
+
 /* One block an expert. slot_choice[padded row] = choice, rows in use alone; inverse[choice] = padded row; blocks of
  * block_rows padded rows, *block_count of them. Choices of an expert keep their order. */
 extern "C" __global__ void __launch_bounds__(SC_FUSED_ALIGN_THREADS)
     sc_fused_align(const int32_t *chosen, int32_t *slot_choice, int32_t *inverse, sc_fused_block *blocks,
                    int32_t *block_count, uint64_t n, uint32_t experts, uint32_t block_rows)
 {
-  constexpr int WARPS = SC_FUSED_ALIGN_THREADS / SC_WARP;
+  constexpr uint32_t MOST_WARPS = SC_FUSED_ALIGN_THREADS / SC_WARP;
   __shared__ uint32_t counts[SC_MAX_EXPERTS];
-  __shared__ uint32_t warp_sums[WARPS];
-  __shared__ uint32_t warp_first[WARPS];
+  __shared__ uint32_t warp_blocks[MOST_WARPS], warp_choices[MOST_WARPS];
   const uint32_t expert = blockIdx.x, lane = threadIdx.x % SC_WARP, warp = threadIdx.x / SC_WARP;
+  const uint32_t warps = blockDim.x / SC_WARP;
+  const uint64_t share = (n + warps - 1) / warps, first = min(warp * share, n), last = min(first + share, n);
   for (uint32_t e = threadIdx.x; e < experts; e += blockDim.x)
     counts[e] = 0;
   __syncthreads();
-  for (uint64_t i = threadIdx.x; i < n; i += blockDim.x)
-    atomicAdd(&counts[chosen[i]], 1u);
+  uint32_t own_choices = 0; /* of this warp's share, the expert's */
+  each_choice(chosen, first, last, [&](uint64_t, int32_t e) {
+    if (e >= 0)
+      atomicAdd(&counts[e], 1u);
+    own_choices += __popc(__ballot_sync(0xffffffffu, e == (int32_t)expert));
+  });
   __syncthreads();
 
   uint32_t before = 0; /* blocks of the experts before this one */
@@ -202,35 +226,29 @@ extern "C" __global__ void __launch_bounds__(SC_FUSED_ALIGN_THREADS)
     before += (counts[e] + block_rows - 1) / block_rows;
   for (int offset = SC_WARP / 2; offset > 0; offset /= 2)
     before += __shfl_xor_sync(0xffffffffu, before, offset);
-  if (lane == 0)
-    warp_sums[warp] = before;
+  if (lane == 0) {
+    warp_blocks[warp] = before;
+    warp_choices[warp] = own_choices;
+  }
   __syncthreads();
   before = 0;
-  for (int w = 0; w < WARPS; w++)
-    before += warp_sums[w];
+  uint32_t placed = 0; /* choices of the expert in the shares of the warps before */
+  for (uint32_t w = 0; w < warps; w++) {
+    before += warp_blocks[w];
+    placed += w < warp ? warp_choices[w] : 0;
+  }
   const uint32_t count = counts[expert], own = (count + block_rows - 1) / block_rows;
   const uint64_t first_row = (uint64_t)before * block_rows;
-
-  uint32_t placed = 0;
-  for (uint64_t start = 0; start < n; start += blockDim.x) {
-    const uint64_t i = start + threadIdx.x;
-    const bool mine = i < n && chosen[i] == (int32_t)expert;
-    const uint32_t ballot = __ballot_sync(0xffffffffu, mine);
-    __syncthreads(); /* warp_first of the round before has been read */
-    if (lane == 0)
-      warp_first[warp] = __popc(ballot);
-    __syncthreads();
-    uint32_t rank = placed + __popc(ballot & ((1u << lane) - 1)), round = 0;
-    for (uint32_t w = 0; w < WARPS; w++) {
-      rank += w < warp ? warp_first[w] : 0;
-      round += warp_first[w];
-    }
-    if (mine) {
-      slot_choice[first_row + rank] = (int32_t)i;
-      inverse[i] = (int32_t)(first_row + rank);
-    }
-    placed += round;
-  }
+  if (own_choices > 0)
+    each_choice(chosen, first, last, [&](uint64_t i, int32_t e) {
+      const uint32_t ballot = __ballot_sync(0xffffffffu, e == (int32_t)expert);
+      if (e == (int32_t)expert) {
+        const uint64_t row = first_row + placed + __popc(ballot & ((1u << lane) - 1));
+        slot_choice[row] = (int32_t)i;
+        inverse[i] = (int32_t)row;
+      }
+      placed += __popc(ballot);
+    });
   for (uint32_t b = threadIdx.x; b < own; b += blockDim.x)
     blocks[before + b] = {(int32_t)expert, (int32_t)before, (int32_t)own,
                           (int32_t)min(block_rows, count - b * block_rows)};

@@ -13,7 +13,7 @@ enum {
   SC_TILE_COLUMNS = 64,
   SC_TILE_BYTES = SC_TILE_ROWS * SC_TILE_COLUMNS / 2 + SC_TILE_ROWS * SC_TILE_COLUMNS / 16,
   SC_TILE_GROUP = 8, /* rows of tiles that stand together */
-  SC_FUSED_ALIGN_THREADS = 256,
+  SC_FUSED_ALIGN_THREADS = 1024, /* at most */
   SC_FUSED_SPLIT_TILES = 4, /* in a block of sc_fused_up_8_split and sc_fused_down_8_split */
   /* The GEMM of every target (fused_mma.cu): blocks of 8, 16, 32 or 64 rows. */
   SC_MMA_THREADS = 256,
@@ -26,6 +26,7 @@ enum {
 /* Where the codes of a tile stand in its words, see fp4.cuh. */
 #define SC_TILE_CODES 0x81c081c0u
 #define SC_TILE_FIRST 0x03060306u
+#define SC_TILE_SCALES 0x0ff00ff0u
 #define SC_TILE_ROTATION(block, pair) (((block) % 2 ? 0x060e0a04u : 0x000c0802u) >> 8 * (pair) & 31)
 
 /* fused_mma.cu's ring: tiles along k a step, steps in it, its bytes. No more than the 99 KiB that a block may have
@@ -39,9 +40,10 @@ enum {
  * multiprocessor to itself. */
 #define SC_WGMMA_GROUPS(rows) ((rows) == 128 ? 2 : 4)
 #define SC_WGMMA_THREADS(rows) ((SC_WGMMA_GROUPS(rows) + 1) * 128)
-#define SC_WGMMA_STEP_TILES(rows, tiles) ((rows) == 128 ? 1 : (tiles) == SC_FUSED_SPLIT_TILES ? 8 : 2)
+#define SC_WGMMA_STEP_TILES(rows, tiles) \
+  ((rows) == 128 ? 1 : (rows) > 8 ? 2 : (tiles) == SC_FUSED_SPLIT_TILES ? 16 : 4)
 #define SC_WGMMA_STAGES(rows, tiles) \
-  ((rows) == 8 ? ((tiles) == SC_FUSED_SPLIT_TILES ? 8 : 10) : (rows) == 16 ? 9 : (rows) == 32 ? 7 : (rows) == 64 ? 5 : 6)
+  ((rows) == 128 ? 6 : (rows) == 64 ? 5 : (rows) == 32 ? 7 : (rows) == 16 ? 9 : (tiles) == SC_FUSED_SPLIT_TILES ? 4 : 5)
 #define SC_WGMMA_ROUND(rows) ((rows) == 128 ? 64 : (rows) == 64 ? 32 : (rows))
 #define SC_WGMMA_OUT_BYTES(rows) (SC_WGMMA_ROUND(rows) * 4 * SC_TILE_ROWS * ((rows) == 128 ? 2 : 1) * 4) /* of a warpgroup */
 #define SC_WGMMA_SHARED(rows, tiles)                                          \
@@ -71,7 +73,7 @@ struct sc_fused_gemm {
                               NVFP4, less this scale. NULL: not quantised */
   void *out;               /* up: bf16 [rows][n]. down: [rows][n] in the layer's type. Rows in use are written */
   uint32_t k, n, w_rows, top_k;
-  uint32_t gated, act_kind; /* up. act_kind: enum sc_act_kind */
+  uint32_t gated; /* up: SC_ACT_GATED, else SC_ACT_RELU2 */
   uint32_t out_bf16;        /* down: 1 bf16, 0 fp32 */
   float act_alpha, act_beta, act_limit;
 };

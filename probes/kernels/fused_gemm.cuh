@@ -53,10 +53,20 @@ struct TileWords {
   uint32_t upper, lower; /* scales of rows r and r + 8 */
 };
 
-__device__ __forceinline__ TileWords read_tile(const uint8_t *tile, uint32_t lane)
+/* Where a lane's codes and scales stand in a tile. */
+struct TilePlace {
+  uint32_t codes, scales;
+};
+
+__device__ __forceinline__ TilePlace tile_place(uint32_t lane)
 {
-  const uint32_t *scales = reinterpret_cast<const uint32_t *>(tile + SC_TILE_ROWS * SC_TILE_COLUMNS / 2);
-  return {reinterpret_cast<const uint4 *>(tile)[lane], scales[lane / 4], scales[lane / 4 + 8]};
+  return {keep(lane * 16), keep(SC_TILE_ROWS * SC_TILE_COLUMNS / 2 + lane / 4 * 4)};
+}
+
+__device__ __forceinline__ TileWords read_tile(const uint8_t *tile, const TilePlace &place)
+{
+  const uint32_t *scales = reinterpret_cast<const uint32_t *>(tile + place.scales);
+  return {*reinterpret_cast<const uint4 *>(tile + place.codes), scales[0], scales[8]};
 }
 
 /* Columns 32 i to 32 i + 31 of it, as a's part of two multiplications. */
@@ -66,40 +76,49 @@ __device__ __forceinline__ void unpack_tile(const TileWords &tile, int i, uint32
              fp4_scales(tile.lower, i), a);
 }
 
-/* A parameter of the activation that was not given is one that changes nothing: limit +inf, alpha 1, beta 0. */
+/* SC_ACT_GATED. A parameter that was not given is one that changes nothing: limit +inf, alpha 1, beta 0. */
 __device__ __forceinline__ float activation(const sc_fused_gemm &p, float gate, float up)
 {
-  if (p.act_kind == SC_ACT_RELU2) {
-    gate = gate < 0.0f ? 0.0f : gate;
-    return gate * gate;
-  }
   gate = gate > p.act_limit ? p.act_limit : gate;
   up = up > p.act_limit ? p.act_limit : up < -p.act_limit ? -p.act_limit : up;
-  return (up + p.act_beta) * __fdividef(gate, 1.0f + expf(-p.act_alpha * gate));
+  return (up + p.act_beta) * __fdividef(gate, 1.0f + __expf(-p.act_alpha * gate));
 }
 
-/* What a block's tiles have summed for one row of A, `from(i)` the sums of row i of the first tile, to 16 columns of the
- * output: scale, biases, activation. gated: the tiles' rows are 8 of up and 8 of gate, and two tiles make 16 columns. */
-template <bool UP, typename From>
-__device__ __forceinline__ void finish(const sc_fused_gemm &p, uint32_t expert, uint32_t column, From from, float value[16])
+/* SC_ACT_RELU2. */
+__device__ __forceinline__ float relu2(float x)
 {
-  const float alpha = p.alpha[expert] * FP4_UNSHIFT;
-  const float *bias = p.bias ? p.bias + (uint64_t)expert * p.w_rows + column : nullptr;
-  const bool gated = UP && p.gated;
-#pragma unroll
-  for (uint32_t c = 0; c < 16; c += 4) {
-    const uint32_t at = gated ? c / 8 * 16 + c % 8 : c;
-    const float4 first = from(at), second = gated ? from(at + 8) : first;
-    const float4 bias_first = bias ? *reinterpret_cast<const float4 *>(bias + c) : make_float4(0, 0, 0, 0);
-    const float4 bias_second = gated && bias ? *reinterpret_cast<const float4 *>(bias + p.n + c) : bias_first;
-    const float ups[4] = {first.x * alpha + bias_first.x, first.y * alpha + bias_first.y, first.z * alpha + bias_first.z,
-                          first.w * alpha + bias_first.w};
-    const float gates[4] = {second.x * alpha + bias_second.x, second.y * alpha + bias_second.y,
-                            second.z * alpha + bias_second.z, second.w * alpha + bias_second.w};
-#pragma unroll
-    for (uint32_t i = 0; i < 4; i++)
-      value[c + i] = UP ? activation(p, gates[i], ups[i]) : ups[i];
+  x = x < 0.0f ? 0.0f : x;
+  return x * x;
+}
+
+/* What a lane needs to make values of its sums: of tile rows r and r + 8 of a tile, r = lane / 4, where the output's columns
+ * begin at `column`. */
+struct Finish {
+  float alpha, bias_upper, bias_lower;
+};
+
+__device__ __forceinline__ Finish finish_of(const sc_fused_gemm &p, uint32_t expert, uint32_t column, uint32_t tile_columns,
+                                            uint32_t lane)
+{
+  Finish f = {p.alpha[expert] * FP4_UNSHIFT, 0.0f, 0.0f};
+  if (p.bias != nullptr && column < p.n) {
+    const float *bias = p.bias + (uint64_t)expert * p.w_rows + column + lane / 4;
+    f.bias_upper = bias[0];
+    f.bias_lower = bias[tile_columns == 8 ? p.n : 8];
   }
+  return f;
+}
+
+/* The sums of tile rows r and r + 8 for one row of A to the output: scale, biases, activation. x: column r. y: column r + 8
+ * where a tile is 16 columns wide; where it is 8, the two were up and gate of column r. */
+template <bool UP, bool GATED>
+__device__ __forceinline__ float2 finish_two(const sc_fused_gemm &p, const Finish &f, float upper, float lower)
+{
+  upper = upper * f.alpha + f.bias_upper;
+  lower = lower * f.alpha + f.bias_lower;
+  if (!UP)
+    return make_float2(upper, lower);
+  return GATED ? make_float2(activation(p, lower, upper), 0.0f) : make_float2(relu2(upper), relu2(lower));
 }
 
 /* 16 columns of the output. Of the intermediate: bf16, through NVFP4 where that is asked for; else the layer's type. */

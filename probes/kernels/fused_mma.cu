@@ -55,16 +55,17 @@ __device__ __forceinline__ void mma_load(const MmaSource<ROWS, TILES> &from, uin
 }
 
 template <int ROWS, int TILES>
-__device__ __forceinline__ void mma_multiply(Mma<ROWS, TILES> &n, const uint8_t *stage, uint32_t step, uint32_t k_tiles)
+__device__ __forceinline__ void mma_multiply(Mma<ROWS, TILES> &m, const uint8_t *stage, uint32_t step, uint32_t k_tiles)
 {
   using M = Mma<ROWS, TILES>;
   const uint32_t lane = threadIdx.x % SC_WARP, warp = threadIdx.x / SC_WARP, share = warp / TILES * M::WARP_TILES;
   const uint32_t a = shared_address(stage + M::W_BYTES);
+  const TilePlace place = tile_place(lane);
 #pragma unroll
   for (uint32_t i = 0; i < M::WARP_TILES; i++) {
     if (step * M::STEP_TILES + share + i >= k_tiles)
       break;
-    const TileWords tile = read_tile(stage + ((share + i) * TILES + warp % TILES) * SC_TILE_BYTES, lane);
+    const TileWords tile = read_tile(stage + ((share + i) * TILES + warp % TILES) * SC_TILE_BYTES, place);
 #pragma unroll
     for (int half = 0; half < 2; half++) { /* 32 columns: what one ldmatrix brings */
       uint32_t w[2][4];
@@ -74,15 +75,15 @@ __device__ __forceinline__ void mma_multiply(Mma<ROWS, TILES> &n, const uint8_t 
         uint32_t b[4];
         const uint32_t row = t * 8 + lane % 8, piece = (share + i) * 8 + half * 4 + lane / 8;
         ldmatrix_x4(b, a + row * M::ROW_BYTES + ((piece ^ row % 8) * 16));
-        mma_m16n8k16(n.sum[t], w[0], b[0], b[1]);
-        mma_m16n8k16(n.sum[t], w[1], b[2], b[3]);
+        mma_m16n8k16(m.sum[t], w[0], b[0], b[1]);
+        mma_m16n8k16(m.sum[t], w[1], b[2], b[3]);
       }
     }
   }
 }
 
 /* The sums of warps that share a tile, added in the order of the warps into the first one's. */
-template <int ROWS, int TILES> __device__ __forceinline__ void mma_add_shares(Mma<ROWS, TILES> &n, float *shared)
+template <int ROWS, int TILES> __device__ __forceinline__ void mma_add_shares(Mma<ROWS, TILES> &m, float *shared)
 {
   using M = Mma<ROWS, TILES>;
   const uint32_t lane = threadIdx.x % SC_WARP, warp = threadIdx.x / SC_WARP;
@@ -90,43 +91,49 @@ template <int ROWS, int TILES> __device__ __forceinline__ void mma_add_shares(Mm
   if (warp >= TILES)
 #pragma unroll
     for (uint32_t i = 0; i < SUMS; i++)
-      shared[((warp - TILES) * SUMS + i) * SC_WARP + lane] = n.sum[i / 4][i % 4];
+      shared[((warp - TILES) * SUMS + i) * SC_WARP + lane] = m.sum[i / 4][i % 4];
   __syncthreads();
   if (warp < TILES)
 #pragma unroll
     for (uint32_t share = 1; share < M::SHARERS; share++)
 #pragma unroll
       for (uint32_t i = 0; i < SUMS; i++)
-        n.sum[i / 4][i % 4] += shared[(((share - 1) * TILES + warp) * SUMS + i) * SC_WARP + lane];
+        m.sum[i / 4][i % 4] += shared[(((share - 1) * TILES + warp) * SUMS + i) * SC_WARP + lane];
   __syncthreads();
 }
 
 /* Out by way of shared memory: 16 columns of a row a thread. */
-template <int ROWS, int TILES, bool UP>
-__device__ __forceinline__ void mma_store(const sc_fused_gemm &p, const Mma<ROWS, TILES> &n, const Piece &piece,
-                                             uint32_t width, float *shared)
+template <int ROWS, int TILES, bool UP, bool GATED>
+__device__ __forceinline__ void mma_store(const sc_fused_gemm &p, const Mma<ROWS, TILES> &m, const Piece &piece,
+                                          float *shared)
 {
   using M = Mma<ROWS, TILES>;
-  constexpr uint32_t PITCH = TILES * SC_TILE_ROWS + 4; /* a quad's rows in other banks */
+  constexpr uint32_t tile_columns = GATED ? 8 : 16, PITCH = TILES * SC_TILE_ROWS + 4; /* a quad's rows in other banks */
+  constexpr uint32_t parts = TILES * tile_columns / 16;
   const uint32_t lane = threadIdx.x % SC_WARP, warp = threadIdx.x / SC_WARP;
-  if (warp < TILES)
+  if (warp < TILES) {
+    const Finish finish =
+        finish_of(p, (uint32_t)piece.rows.expert, piece.column + warp * tile_columns, tile_columns, lane);
 #pragma unroll
     for (uint32_t t = 0; t < M::ROW_TILES; t++)
 #pragma unroll
       for (uint32_t i = 0; i < 2; i++) {
-        float *out = shared + (t * 8 + lane % 4 * 2 + i) * PITCH + warp * SC_TILE_ROWS + lane / 4;
-        out[0] = n.sum[t][i];
-        out[8] = n.sum[t][2 + i];
+        float *out = shared + (t * 8 + lane % 4 * 2 + i) * PITCH + warp * tile_columns + lane / 4;
+        const float2 value = finish_two<UP, GATED>(p, finish, m.sum[t][i], m.sum[t][2 + i]);
+        out[0] = value.x;
+        if (!GATED)
+          out[8] = value.y;
       }
+  }
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < ROWS * (width / 16); i += SC_MMA_THREADS) {
-    const uint32_t row = i / (width / 16), part = i % (width / 16), column = piece.column + part * 16;
+  for (uint32_t i = threadIdx.x; i < ROWS * parts; i += SC_MMA_THREADS) {
+    const uint32_t row = i / parts, part = i % parts, column = piece.column + part * 16;
     if (row >= (uint32_t)piece.rows.rows || column >= p.n)
       continue;
-    const float *sums = shared + row * PITCH + part * (TILES * SC_TILE_ROWS / (width / 16));
     float value[16];
-    finish<UP>(p, (uint32_t)piece.rows.expert, column,
-               [&](uint32_t at) { return *reinterpret_cast<const float4 *>(sums + at); }, value);
+#pragma unroll
+    for (uint32_t c = 0; c < 16; c += 4)
+      *reinterpret_cast<float4 *>(value + c) = *reinterpret_cast<const float4 *>(shared + row * PITCH + part * 16 + c);
     store<UP>(p, value, (uint64_t)piece.block * ROWS + row, column);
   }
 }
@@ -156,7 +163,7 @@ template <int ROWS, int TILES, bool UP> __device__ __forceinline__ void mma_gemm
         row < (uint32_t)piece.rows.rows ? row_of_a<UP>(p, (uint64_t)piece.block * ROWS + row) : nullptr;
   }
 
-  M n = {};
+  M m = {};
   const uint32_t steps = (from.k_tiles + M::STEP_TILES - 1) / M::STEP_TILES;
   const uint32_t ring = shared_address(fused_shared);
   for (uint32_t step = 0; step < M::STAGES - 1; step++) {
@@ -171,14 +178,17 @@ template <int ROWS, int TILES, bool UP> __device__ __forceinline__ void mma_gemm
     if (next < steps)
       mma_load<ROWS, TILES>(from, next, ring + into * M::STAGE_BYTES);
     cp_async_commit();
-    mma_multiply<ROWS, TILES>(n, fused_shared + stage * M::STAGE_BYTES, step, from.k_tiles);
+    mma_multiply<ROWS, TILES>(m, fused_shared + stage * M::STAGE_BYTES, step, from.k_tiles);
   }
   cp_async_wait<0>();
   __syncthreads();
   float *shared = reinterpret_cast<float *>(fused_shared);
   if (M::SHARERS > 1)
-    mma_add_shares<ROWS, TILES>(n, shared);
-  mma_store<ROWS, TILES, UP>(p, n, piece, width, shared);
+    mma_add_shares<ROWS, TILES>(m, shared);
+  if (UP && p.gated)
+    mma_store<ROWS, TILES, UP, UP>(p, m, piece, shared);
+  else
+    mma_store<ROWS, TILES, UP, false>(p, m, piece, shared);
 }
 
 #define FUSED_THREADS(rows) SC_MMA_THREADS

@@ -10,13 +10,14 @@
 constexpr uint32_t WARPGROUP = 128;
 
 /* ROWS of A by TILES tiles of W. SHARERS warpgroups share the columns of the same tiles, SETS have tiles of their own. In a
- * step a warp has two tiles of W: of two k tiles, or of one k tile two (HALVES). */
+ * step a warp has UNITS tiles of W: of as many k tiles, or of one k tile two (HALVES). */
 template <int ROWS, int TILES> struct Wgmma {
   static constexpr uint32_t GROUPS = SC_WGMMA_GROUPS(ROWS);
   static constexpr uint32_t STEP_TILES = SC_WGMMA_STEP_TILES(ROWS, TILES);
-  static constexpr uint32_t HALVES = STEP_TILES == 1 ? 2 : 1, SHARERS = STEP_TILES * HALVES / 2, SETS = GROUPS / SHARERS;
+  static constexpr uint32_t HALVES = ROWS == 128 ? 2 : 1, SHARERS = TILES == SC_FUSED_SPLIT_TILES ? GROUPS : 1;
+  static constexpr uint32_t SETS = GROUPS / SHARERS, UNITS = STEP_TILES * HALVES / SHARERS;
   static constexpr uint32_t SET_TILES = 4 * HALVES;
-  static_assert(SETS * SET_TILES == TILES, "every tile has its warp");
+  static_assert(SETS * SET_TILES == TILES && UNITS % 2 == 0, "every tile has its warp, every unit its registers");
   static constexpr uint32_t A_BYTES = ROWS * SC_TILE_COLUMNS * sizeof(bf16), W_BYTES = TILES * SC_TILE_BYTES; /* a k tile */
   static constexpr uint32_t W_AT = STEP_TILES * A_BYTES, STAGE_BYTES = W_AT + STEP_TILES * W_BYTES;
   static_assert(STAGE_BYTES % 1024 == 0, "B's swizzle repeats every 1024 bytes");
@@ -51,17 +52,22 @@ __device__ __forceinline__ void wgmma_load(const sc_fused_gemm &p, const Piece &
   constexpr uint32_t PIECES = SC_TILE_COLUMNS / 8, PASS = WARPGROUP / PIECES, PASSES = W::STEP_TILES * ROWS / PASS;
   constexpr uint32_t GROUPS = (TILES + SC_TILE_GROUP - 1) / SC_TILE_GROUP, COPIES = W::STEP_TILES * GROUPS;
   const uint32_t thread = threadIdx.x % WARPGROUP, part = thread % PIECES, first_row = thread / PIECES;
-  const uint32_t rows = (uint32_t)piece.rows.rows, padded = ROWS == 128 && rows <= 64 ? 64 : ROWS;
-  const bf16 *row[PASSES];
+  const uint32_t rows = (uint32_t)piece.rows.rows, padded = ROWS == 128 && rows <= 64 ? 64 : W::STEP_TILES * ROWS;
+  const bf16 *from[PASSES];
+  uint32_t in_use = 0; /* bit i: pass i's row. Others are zeros, and so is what is behind K: what stands in W's place then
+                          does not matter */
 #pragma unroll
   for (uint32_t i = 0; i < PASSES; i++) {
-    const uint32_t at = first_row + i * PASS, r = at % ROWS, column = at / ROWS * SC_TILE_COLUMNS + part * 8;
-    row[i] = r < rows ? row_of_a<UP>(p, (uint64_t)piece.block * ROWS + r) + column : nullptr;
+    const uint32_t at = first_row + i * PASS, r = at % ROWS;
+    in_use |= (uint32_t)(r < rows) << i;
+    from[i] = (r < rows ? row_of_a<UP>(p, (uint64_t)piece.block * ROWS + r) : static_cast<const bf16 *>(p.a)) +
+              at / ROWS * SC_TILE_COLUMNS + part * 8;
   }
+  const uint32_t to = first_row * (SC_TILE_COLUMNS * sizeof(bf16)) + ((part ^ first_row % 8) * 16);
   const uint32_t row_tile = piece.column / tile_columns, tiles = min((uint32_t)TILES, p.n / tile_columns - row_tile);
-  /* This thread's copy of W: of k tile `k_part` of a step, group `group`. */
-  const uint32_t group = thread % GROUPS * SC_TILE_GROUP, k_part = thread / GROUPS;
-  const bool copies = thread < COPIES && group < tiles;
+  /* This thread's copy of W: of k tile `k_part` of a step, group `group`. Four warps share the copies. */
+  const uint32_t copy = thread % SC_WARP * 4 + thread / SC_WARP, group = copy % GROUPS * SC_TILE_GROUP, k_part = copy / GROUPS;
+  const bool copies = copy < COPIES && group < tiles;
   const TileRow w = tiles_of_w(p, (uint32_t)piece.rows.expert, copies ? row_tile + group : row_tile);
   const uint32_t w_bytes = min((uint32_t)SC_TILE_GROUP, tiles - (copies ? group : 0)) * SC_TILE_BYTES;
   const uint32_t w_to = W::W_AT + k_part * W::W_BYTES + group * SC_TILE_BYTES;
@@ -74,11 +80,11 @@ __device__ __forceinline__ void wgmma_load(const sc_fused_gemm &p, const Piece &
       bulk_copy(stage + w_to, w.first + (uint64_t)(k_tile + k_part) * w.stride, w_bytes, full);
 #pragma unroll
     for (uint32_t i = 0; i < PASSES; i++) {
-      const uint32_t at = first_row + i * PASS, column = k_tile * SC_TILE_COLUMNS;
-      const bool there = column + at / ROWS * SC_TILE_COLUMNS + part * 8 < p.k && row[i] != nullptr;
-      if (ROWS < 128 || at < padded) /* zeros where nothing is: what then stands in W's place does not matter */
-        cp_async_16(stage + at * (SC_TILE_COLUMNS * sizeof(bf16)) + ((part ^ at % 8) * 16),
-                    there ? (const void *)(row[i] + column) : p.a, there);
+      const uint32_t column = (k_tile + (first_row + i * PASS) / ROWS) * SC_TILE_COLUMNS + part * 8;
+      if (i * PASS < padded)
+        cp_async_16(stage + to + i * PASS * (SC_TILE_COLUMNS * sizeof(bf16)), from[i],
+                    column < p.k && (in_use >> i & 1) != 0);
+      from[i] += W::STEP_TILES * SC_TILE_COLUMNS;
     }
     cp_async_arrive(full);
   }
@@ -95,27 +101,30 @@ template <class W, int N>
 __device__ __forceinline__ void wgmma_multiply(WgmmaSums<W, N> &sums, const uint8_t *shared, uint32_t k_tiles,
                                                WgmmaRing<W> &ring)
 {
-  const uint32_t lane = threadIdx.x % SC_WARP, warp = threadIdx.x / SC_WARP, group = warp / 4;
-  const uint32_t first_tile = group % W::SETS * W::SET_TILES + warp % 4, share = W::SHARERS == 1 ? 0 : group / W::SETS * 2;
+  const uint32_t lane = keep(threadIdx.x % SC_WARP), warp = threadIdx.x / SC_WARP, group = warp / 4;
+  const uint32_t first_tile = group % W::SETS * W::SET_TILES + warp % 4, share = W::SHARERS == 1 ? 0 : group / W::SETS * W::UNITS;
+  TilePlace place = tile_place(lane);
+  place.codes = keep(place.codes + first_tile * SC_TILE_BYTES);
+  place.scales = keep(place.scales + first_tile * SC_TILE_BYTES);
   uint32_t a[2][4][4], before = 0;
   for (uint32_t k_tile = 0; k_tile < k_tiles; k_tile += W::STEP_TILES) {
     const uint8_t *stage = shared + ring.stage * W::STAGE_BYTES;
     mbarrier_wait(ring.full + ring.stage * 8, ring.parity);
     fence_proxy_async(); /* A came by copies that are ordinary writes */
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < W::UNITS; i++) {
       const uint32_t k = W::HALVES == 2 ? 0 : share + i, half = W::HALVES == 2 ? i : 0;
-      const TileWords tile = read_tile(stage + W::W_AT + k * W::W_BYTES + (first_tile + half * 4) * SC_TILE_BYTES, lane);
+      const TileWords tile = read_tile(stage + W::W_AT + k * W::W_BYTES + half * 4 * SC_TILE_BYTES, place);
       const uint64_t b = wgmma_rows_of_128(shared_address(stage) + k * W::A_BYTES);
-      wgmma_wait<1>(); /* the last use of a[i] has ended; with i 1, that of the stage before */
+      wgmma_wait<1>(); /* the last use of a[i % 2] has ended; with i 1, that of the stage before */
       if (i == 1 && k_tile > 0 && lane == 0)
         mbarrier_arrive(ring.empty + before * 8);
-      unpack_tile(tile, 0, &a[i][0]);
-      unpack_tile(tile, 1, &a[i][2]);
+      unpack_tile(tile, 0, &a[i % 2][0]);
+      unpack_tile(tile, 1, &a[i % 2][2]);
       wgmma_fence();
 #pragma unroll
       for (int t = 0; t < 4; t++)
-        wgmma_m64k16<N>(sums.half[half], a[i][t], b + 2 * t);
+        wgmma_m64k16<N>(sums.half[half], a[i % 2][t], b + 2 * t);
       wgmma_commit();
     }
     before = ring.stage;
@@ -126,54 +135,71 @@ __device__ __forceinline__ void wgmma_multiply(WgmmaSums<W, N> &sums, const uint
     mbarrier_arrive(ring.empty + before * 8);
 }
 
-/* Where the sum of row `tile_row` of a warpgroup's tiles for row `row` of A stands: neither a quad's writes nor the reads
- * of 8 rows meet in a bank. */
-template <class W> __device__ __forceinline__ uint32_t wgmma_out(uint32_t row, uint32_t tile_row)
+/* Where column `column` of a warpgroup's for row `row` of A stands: neither a quad's writes nor the reads of 8 rows meet in
+ * a bank. */
+template <class W> __device__ __forceinline__ uint32_t wgmma_out(uint32_t row, uint32_t column)
 {
-  return row * W::PITCH + (tile_row ^ (row / 2 % 4 * 8 + row % 2 * 4));
+  return row * W::PITCH + (column ^ (row / 2 % 4 * 8 + row % 2 * 4));
 }
 
-/* Out by way of shared memory, ROUND rows at a time, 16 columns of a row a thread; what sharers have summed is added in
- * their order. */
-template <class W, int N, bool UP>
-__device__ __forceinline__ void wgmma_store(const sc_fused_gemm &p, const WgmmaSums<W, N> &sums, const Piece &piece,
-                                            uint64_t first_row, uint32_t tile_columns, float *outs)
+/* What sharers have summed is added in their order; the first of them has it then. */
+template <class W, int N> __device__ __forceinline__ void wgmma_add_shares(WgmmaSums<W, N> &sums, float *outs)
 {
-  constexpr uint32_t THREADS = W::SHARERS * WARPGROUP;
+  static_assert(W::HALVES == 1 && N / 2 * WARPGROUP <= W::OUT_FLOATS, "room for a warpgroup's sums");
+  const uint32_t group = threadIdx.x / WARPGROUP, set = group % W::SETS, thread = threadIdx.x % WARPGROUP;
+  barrier_sync(1 + set, W::SHARERS * WARPGROUP); /* what stands there has been read */
+  if (group >= W::SETS)
+#pragma unroll
+    for (int i = 0; i < N / 2; i++)
+      outs[group * W::OUT_FLOATS + i * WARPGROUP + thread] = sums.half[0][i];
+  barrier_sync(1 + set, W::SHARERS * WARPGROUP);
+  if (group < W::SETS)
+#pragma unroll
+    for (uint32_t sharer = 1; sharer < W::SHARERS; sharer++)
+#pragma unroll
+      for (int i = 0; i < N / 2; i++)
+        sums.half[0][i] += outs[(sharer * W::SETS + set) * W::OUT_FLOATS + i * WARPGROUP + thread];
+}
+
+/* Out by way of shared memory, ROUND rows at a time, 16 columns of a row a thread. */
+template <class W, int N, bool UP, bool GATED>
+__device__ __forceinline__ void wgmma_store(const sc_fused_gemm &p, const WgmmaSums<W, N> &sums, const Piece &piece,
+                                            uint64_t first_row, float *out)
+{
   constexpr int END = (int)W::ROUND < N ? (int)W::ROUND : N;
-  const uint32_t lane = threadIdx.x % SC_WARP, warp = threadIdx.x / SC_WARP, group = warp / 4, set = group % W::SETS;
-  const uint32_t parts = W::SET_TILES * tile_columns / 16, first_column = piece.column + set * parts * 16;
-  float *own = outs + group * W::OUT_FLOATS;
-  const float *of_set = outs + set * W::OUT_FLOATS;
+  constexpr uint32_t tile_columns = GATED ? 8 : 16, parts = W::SET_TILES * tile_columns / 16;
+  const uint32_t lane = threadIdx.x % SC_WARP, warp = threadIdx.x / SC_WARP, set = warp / 4;
+  const uint32_t first_column = piece.column + set * parts * 16;
+  Finish finish[W::HALVES];
+#pragma unroll
+  for (int half = 0; half < (int)W::HALVES; half++)
+    finish[half] = finish_of(p, (uint32_t)piece.rows.expert, first_column + (half * 4 + warp % 4) * tile_columns,
+                             tile_columns, lane);
 #pragma unroll
   for (int first = 0; first < N; first += END) {
-    barrier_sync(1 + set, THREADS); /* what stands there has been read */
+    barrier_sync(8 + set, WARPGROUP); /* what stands there has been read */
 #pragma unroll
     for (int half = 0; half < (int)W::HALVES; half++)
 #pragma unroll
       for (int i = 0; i < END / 4; i++) {
         const int at = first / 4 + i; /* rows 8 (at / 2) + 2q + at % 2 */
-        const uint32_t row = i / 2 * 8 + lane % 4 * 2 + i % 2, tile_row = (half * 4 + warp % 4) * SC_TILE_ROWS + lane / 4;
-        own[wgmma_out<W>(row, tile_row)] = sums.half[half][at / 2 * 4 + at % 2];
-        own[wgmma_out<W>(row, tile_row + 8)] = sums.half[half][at / 2 * 4 + 2 + at % 2];
+        const uint32_t row = i / 2 * 8 + lane % 4 * 2 + i % 2, column = (half * 4 + warp % 4) * tile_columns + lane / 4;
+        const float2 value = finish_two<UP, GATED>(p, finish[half], sums.half[half][at / 2 * 4 + at % 2],
+                                            sums.half[half][at / 2 * 4 + 2 + at % 2]);
+        out[wgmma_out<W>(row, column)] = value.x;
+        if (!GATED)
+          out[wgmma_out<W>(row, column + 8)] = value.y;
       }
-    barrier_sync(1 + set, THREADS);
-    for (uint32_t i = group / W::SETS * WARPGROUP + threadIdx.x % WARPGROUP; i < END * parts; i += THREADS) {
+    barrier_sync(8 + set, WARPGROUP);
+    for (uint32_t i = threadIdx.x % WARPGROUP; i < END * parts; i += WARPGROUP) {
       const uint32_t row = i % END, part = i / END, column = first_column + part * 16;
       if (first + row >= (uint32_t)piece.rows.rows || column >= p.n)
         continue;
-      const uint32_t tile_row = part * (W::PITCH / parts);
       float value[16];
-      finish<UP>(p, (uint32_t)piece.rows.expert, column, [&](uint32_t c) {
-        const float *from = of_set + wgmma_out<W>(row, tile_row + c);
-        float4 sum = *reinterpret_cast<const float4 *>(from);
 #pragma unroll
-        for (uint32_t sharer = 1; sharer < W::SHARERS; sharer++) {
-          const float4 more = *reinterpret_cast<const float4 *>(from + sharer * W::SETS * W::OUT_FLOATS);
-          sum = make_float4(sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w);
-        }
-        return sum;
-      }, value);
+      for (uint32_t c = 0; c < 16; c += 4)
+        *reinterpret_cast<float4 *>(value + c) =
+            *reinterpret_cast<const float4 *>(out + wgmma_out<W>(row, part * 16 + c));
       store<UP>(p, value, first_row + first + row, column);
     }
   }
@@ -181,12 +207,19 @@ __device__ __forceinline__ void wgmma_store(const sc_fused_gemm &p, const WgmmaS
 
 template <class W, int N, bool UP>
 __device__ __forceinline__ void wgmma_piece(const sc_fused_gemm &p, const Piece &piece, uint64_t first_row,
-                                            uint32_t tile_columns, uint32_t k_tiles, const uint8_t *shared, float *outs,
-                                            WgmmaRing<W> &ring)
+                                            uint32_t k_tiles, const uint8_t *shared, float *outs, WgmmaRing<W> &ring)
 {
   WgmmaSums<W, N> sums = {};
   wgmma_multiply<W, N>(sums, shared, k_tiles, ring);
-  wgmma_store<W, N, UP>(p, sums, piece, first_row, tile_columns, outs);
+  if constexpr (W::SHARERS > 1)
+    wgmma_add_shares<W, N>(sums, outs);
+  const uint32_t group = threadIdx.x / WARPGROUP;
+  if (group >= W::SETS)
+    return;
+  if (UP && p.gated)
+    wgmma_store<W, N, UP, UP>(p, sums, piece, first_row, outs + group * W::OUT_FLOATS);
+  else
+    wgmma_store<W, N, UP, false>(p, sums, piece, first_row, outs + group * W::OUT_FLOATS);
 }
 
 template <int ROWS, int TILES, bool UP> __device__ __forceinline__ void wgmma_gemm(const sc_fused_gemm &p)
@@ -219,9 +252,9 @@ template <int ROWS, int TILES, bool UP> __device__ __forceinline__ void wgmma_ge
       const Piece piece = piece_of(p, index, column_blocks, width);
       const uint64_t first_row = (uint64_t)piece.block * ROWS;
       if (ROWS == 128 && piece.rows.rows <= 64)
-        wgmma_piece<W, ROWS == 128 ? 64 : ROWS, UP>(p, piece, first_row, tile_columns, k_tiles, fused_shared, outs, ring);
+        wgmma_piece<W, ROWS == 128 ? 64 : ROWS, UP>(p, piece, first_row, k_tiles, fused_shared, outs, ring);
       else
-        wgmma_piece<W, ROWS, UP>(p, piece, first_row, tile_columns, k_tiles, fused_shared, outs, ring);
+        wgmma_piece<W, ROWS, UP>(p, piece, first_row, k_tiles, fused_shared, outs, ring);
     }
   }
 }

@@ -32,6 +32,13 @@ __device__ __forceinline__ uint32_t select_bits(uint32_t mask, uint32_t a, uint3
   return out;
 }
 
+/* The same value, which the compiler keeps rather than computes again where it is used. */
+__device__ __forceinline__ uint32_t keep(uint32_t value)
+{
+  asm volatile("mov.b32 %0, %0;" : "+r"(value));
+  return value;
+}
+
 /* Until no more than N of this thread's groups are under way. */
 template <int N> __device__ __forceinline__ void cp_async_wait()
 {

@@ -44,29 +44,25 @@ struct Candidate {
   int32_t index;
 };
 
-/* The best candidate strictly behind the one chosen before, so that no mask of chosen experts is needed: the most probable,
- * the lower index among equals. A NaN counts as -inf, which keeps every index in range whatever the logits were. */
-template <typename Probability>
-__device__ __forceinline__ Candidate next_best(const Candidate &last, uint32_t experts, uint32_t lane,
-                                               Probability probability)
+/* The better of `best` and expert e, which must stand strictly behind the one chosen before, so that no mask of chosen
+ * experts is needed: the most probable, of equals the one seen first. A NaN counts as -inf, which keeps every index in
+ * range whatever the logits were. */
+__device__ __forceinline__ Candidate better(const Candidate &best, const Candidate &last, float probability, uint32_t e)
 {
-  Candidate best = {-CUDART_INF_F, INT32_MAX};
-  for (uint32_t e = lane; e < experts; e += SC_WARP) {
-    float v = probability(e);
-    if (isnan(v))
-      v = -CUDART_INF_F;
-    const bool behind = v < last.value || (v == last.value && (int32_t)e > last.index);
-    if (behind && (v > best.value || best.index == INT32_MAX))
-      best = {v, (int32_t)e};
-  }
-  for (int offset = SC_WARP / 2; offset > 0; offset /= 2) {
-    const float value = __shfl_xor_sync(0xffffffffu, best.value, offset);
-    const int32_t index = __shfl_xor_sync(0xffffffffu, best.index, offset);
-    const bool mine = best.index != INT32_MAX, other = index != INT32_MAX;
-    if (other && (!mine || value > best.value || (value == best.value && index < best.index)))
-      best = {value, index};
-  }
-  return best;
+  const float v = isnan(probability) ? -CUDART_INF_F : probability;
+  const bool behind = v < last.value || (v == last.value && (int32_t)e > last.index);
+  return behind && (v > best.value || best.index == INT32_MAX) ? Candidate{v, (int32_t)e} : best;
+}
+
+/* Of all lanes'; of equals the lower index. Floats are compared as integers that order alike, above 0, which no candidate
+ * has. */
+__device__ __forceinline__ Candidate best_of_warp(const Candidate &best)
+{
+  const unsigned all = 0xffffffffu, sign = 1u << 31, bits = __float_as_uint(best.value);
+  const unsigned mine = best.index == INT32_MAX ? 0 : bits & sign ? ~bits : bits | sign;
+  const unsigned top = __reduce_max_sync(all, mine);
+  const unsigned index = __reduce_min_sync(all, mine == top ? (unsigned)best.index : (unsigned)INT32_MAX);
+  return {__uint_as_float(top & sign ? top & ~sign : ~top), (int32_t)index};
 }
 
 /* The k most probable experts of each row, best first. */
@@ -78,7 +74,10 @@ extern "C" __global__ void sc_topk(const float *probs, int32_t *chosen, float *w
     const float *in = probs + row * experts;
     Candidate last = {CUDART_INF_F, -1};
     for (uint32_t j = 0; j < k; j++) {
-      last = next_best(last, experts, lane, [&](uint32_t e) { return in[e]; });
+      Candidate best = {-CUDART_INF_F, INT32_MAX};
+      for (uint32_t e = lane; e < experts; e += SC_WARP)
+        best = better(best, last, in[e], e);
+      last = best_of_warp(best);
       if (lane == 0) {
         chosen[row * k + j] = last.index;
         weights[row * k + j] = in[last.index];
@@ -125,8 +124,11 @@ extern "C" __global__ void sc_renormalize(float *weights, uint64_t rows, uint32_
   }
 }
 
-/* All of the above in one kernel, with the same bits. A lane keeps the choices of its own number and of 32 more. */
-template <typename T>
+/* All of the above in one kernel, with the same bits. A lane keeps the choices of its own number and of 32 more, and with
+ * KEEP the probabilities of its experts, ROUTE_KEPT at most. */
+constexpr uint32_t ROUTE_KEPT = 8;
+
+template <bool KEEP, typename T>
 __device__ void route(const T *logits, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts, uint32_t k,
                       uint32_t mode, uint32_t renormalise, uint64_t seed, uint64_t stream)
 {
@@ -135,15 +137,32 @@ __device__ void route(const T *logits, int32_t *chosen, float *weights, uint64_t
   const uint32_t lane = threadIdx.x % SC_WARP;
   for (uint64_t row = warp_first(); row < rows; row += warp_step()) {
     const T *in = logits + row * experts;
-    float top = -CUDART_INF_F, sum = 0.0f;
-    for (uint32_t e = lane; e < experts; e += SC_WARP)
-      top = fmaxf(top, to_float(in[e]));
+    float top = -CUDART_INF_F, sum = 0.0f, kept[KEEP ? ROUTE_KEPT : 1];
+    const auto each = [&](auto work) {
+      if constexpr (KEEP) {
+#pragma unroll
+        for (uint32_t i = 0; i < ROUTE_KEPT; i++)
+          if (lane + i * SC_WARP < experts)
+            work(lane + i * SC_WARP, kept[i]);
+      } else {
+        for (uint32_t e = lane; e < experts; e += SC_WARP)
+          work(e, kept[0]);
+      }
+    };
+    each([&](uint32_t e, float &own) {
+      own = to_float(in[e]);
+      top = fmaxf(top, own);
+    });
     for (int offset = SC_WARP / 2; offset > 0; offset /= 2)
       top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, offset));
-    for (uint32_t e = lane; e < experts; e += SC_WARP)
-      sum += expf(to_float(in[e]) - top);
+    each([&](uint32_t e, float &own) {
+      own = expf((KEEP ? own : to_float(in[e])) - top);
+      sum += own;
+    });
     for (int offset = SC_WARP / 2; offset > 0; offset /= 2)
       sum += __shfl_xor_sync(0xffffffffu, sum, offset);
+    const auto probability = [&](uint32_t e) { return expf(to_float(in[e]) - top) / sum; };
+    each([&](uint32_t e, float &own) { own = KEEP ? own / sum : 0.0f; });
 
     Candidate last = {CUDART_INF_F, -1}, low = {}, high = {};
     float total = 0.0f;
@@ -151,12 +170,15 @@ __device__ void route(const T *logits, int32_t *chosen, float *weights, uint64_t
     for (uint32_t j = 0; j < k; j++) {
       Candidate next;
       if (mode == SC_ROUTE_ROUTER) {
-        next = next_best(last, experts, lane, [&](uint32_t e) { return expf(to_float(in[e]) - top) / sum; });
+        next = {-CUDART_INF_F, INT32_MAX};
+        each([&](uint32_t e, float &own) { next = better(next, last, KEEP ? own : probability(e), e); });
+        next = best_of_warp(next);
         last = next;
       } else {
-        next.index = (int32_t)((first + j) % experts);
+        next = {-CUDART_INF_F, (int32_t)((first + j) % experts)};
       }
-      next.value = expf(to_float(in[next.index]) - top) / sum; /* a NaN is a weight, if no candidate */
+      if (next.value == -CUDART_INF_F) /* a NaN is a weight, if no candidate */
+        next.value = probability((uint32_t)next.index);
       total += next.value;
       if (j % SC_WARP == lane)
         (j < SC_WARP ? low : high) = next;
@@ -167,6 +189,16 @@ __device__ void route(const T *logits, int32_t *chosen, float *weights, uint64_t
       weights[row * k + j] = renormalise ? own.value / (total + 1e-20f) : own.value;
     }
   }
+}
+
+template <typename T>
+__device__ void route(const T *logits, int32_t *chosen, float *weights, uint64_t rows, uint32_t experts, uint32_t k,
+                      uint32_t mode, uint32_t renormalise, uint64_t seed, uint64_t stream)
+{
+  if (experts <= ROUTE_KEPT * SC_WARP)
+    route<true>(logits, chosen, weights, rows, experts, k, mode, renormalise, seed, stream);
+  else
+    route<false>(logits, chosen, weights, rows, experts, k, mode, renormalise, seed, stream);
 }
 
 extern "C" __global__ void sc_route_f32(const float *logits, int32_t *chosen, float *weights, uint64_t rows,

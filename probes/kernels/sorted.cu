@@ -111,7 +111,7 @@ __device__ __forceinline__ void combine_row(const T *sorted_out, const int32_t *
 #pragma unroll
     for (int i = 0; i < WIDTH; i++)
       sum.value[i] = from_float<T>(0.0f);
-#pragma unroll 4
+#pragma unroll 8
     for (uint32_t j = 0; j < k; j++) {
       const Access in = reinterpret_cast<const Access *>(sorted_out + (uint64_t)place[j] * hidden)[c];
 #pragma unroll

@@ -127,17 +127,34 @@ static uint8_t get_code(const uint8_t *tile, struct code_place at)
   return (uint8_t)((codes >> 6 & 7) | (codes >> 12 & 8));
 }
 
-/* E4M3 with 5 bits of exponent, bias 10, so that none is subnormal. */
+/* E4M3 with 5 bits of exponent, bias 23, so that none is subnormal. */
 static uint8_t tile_scale(uint8_t scale)
 {
   uint8_t exponent = scale >> 3 & 15, fraction = scale & 7;
   if (exponent > 0)
-    return (uint8_t)((exponent + 3) << 3 | fraction);
+    return (uint8_t)((exponent + 16) << 3 | fraction);
   if (fraction == 0)
     return 0;
   for (exponent = 3; fraction < 8; exponent--)
     fraction = (uint8_t)(fraction << 1);
-  return (uint8_t)((exponent + 1) << 3 | (fraction & 7));
+  return (uint8_t)((exponent + 14) << 3 | (fraction & 7));
+}
+
+/* A row's four scales share a word. */
+static void put_scale(uint8_t *tile, uint32_t in, uint32_t block, uint8_t scale)
+{
+  uint32_t word;
+  uint8_t *at = tile + TILE_CODES + in * sizeof word;
+  memcpy(&word, at, sizeof word);
+  word |= rotate_right((uint32_t)scale << (block % 2 ? 20 : 4), block < 2 ? 0 : 8);
+  memcpy(at, &word, sizeof word);
+}
+
+static uint8_t get_scale(const uint8_t *tile, uint32_t in, uint32_t block)
+{
+  uint32_t word;
+  memcpy(&word, tile + TILE_CODES + in * sizeof word, sizeof word);
+  return (uint8_t)(rotate_right(word, block < 2 ? 0 : 24) >> (block % 2 ? 20 : 4) & 255);
 }
 
 static uint8_t scale_of_tile(uint8_t scale)
@@ -145,7 +162,7 @@ static uint8_t scale_of_tile(uint8_t scale)
   const uint8_t exponent = scale >> 3, fraction = scale & 7;
   if (scale == 0)
     return 0;
-  return exponent > 3 ? (uint8_t)((exponent - 3) << 3 | fraction) : (uint8_t)((8 | fraction) >> (4 - exponent));
+  return exponent > 16 ? (uint8_t)((exponent - 16) << 3 | fraction) : (uint8_t)((8 | fraction) >> (17 - exponent));
 }
 
 void sc_ref_fp4_tile(const uint8_t *codes, const uint8_t *scales, uint8_t *tiles, uint64_t rows, uint32_t columns,
@@ -160,9 +177,10 @@ void sc_ref_fp4_tile(const uint8_t *codes, const uint8_t *scales, uint8_t *tiles
       uint8_t *tile = tiles + place_of_tile(row_tile, column, rows, columns);
       const uint32_t block = column / NVFP4_BLOCK;
       const uint8_t scale = scales[nvfp4_swizzled_offset(row, block, columns / NVFP4_BLOCK)];
+      if (column % NVFP4_BLOCK == 0)
+        put_scale(tile, in, block % TILE_BLOCKS, tile_scale(scale));
       if (scale)
         put_code(tile, place_of_code(in, column % SC_TILE_COLUMNS), codes[(row * columns + column) / 2] >> column % 2 * 4 & 15u);
-      tile[TILE_CODES + in * TILE_BLOCKS + block % TILE_BLOCKS] = tile_scale(scale);
     }
   }
 }
@@ -181,7 +199,7 @@ void sc_ref_fp4_untile(const uint8_t *tiles, uint8_t *codes, uint8_t *scales, ui
       const uint8_t code = get_code(tile, place_of_code(in, column % SC_TILE_COLUMNS));
       codes[(row * columns + column) / 2] |= (uint8_t)(code << column % 2 * 4);
       scales[nvfp4_swizzled_offset(row, block, columns / NVFP4_BLOCK)] =
-          scale_of_tile(tile[TILE_CODES + in * TILE_BLOCKS + block % TILE_BLOCKS]);
+          scale_of_tile(get_scale(tile, in, block % TILE_BLOCKS));
     }
   }
 }
@@ -289,7 +307,7 @@ static void scale_and_bias(float *values, float alpha, const float *bias)
 static void store_up(const struct gemm_job *job, uint64_t row, uint32_t column, const float *up, const float *gate)
 {
   const struct sc_fused_gemm *p = job->p;
-  const struct sc_activation act = {(enum sc_act_kind)p->act_kind, p->act_alpha, p->act_beta, p->act_limit};
+  const struct sc_activation act = {p->gated ? SC_ACT_GATED : SC_ACT_RELU2, p->act_alpha, p->act_beta, p->act_limit};
   float h[COLUMNS];
   sc_ref_activate(SC_F32, gate, up, h, COLUMNS, &act);
   uint16_t *out = (uint16_t *)p->out + row * p->n + column;

@@ -162,6 +162,21 @@ template <typename Value> Value __shfl_xor_sync(unsigned, Value value, int offse
   return emulated::exchange(value, [=](unsigned l) { return l ^ (unsigned)offset; });
 }
 
+template <typename Value, typename Choose> Value emulated_reduce(Value value, Choose choose)
+{
+  for (int offset = emulated::WARP / 2; offset > 0; offset /= 2)
+    value = choose(value, __shfl_xor_sync(~0u, value, offset));
+  return value;
+}
+inline unsigned __reduce_max_sync(unsigned, unsigned value)
+{
+  return emulated_reduce(value, [](unsigned a, unsigned b) { return std::max(a, b); });
+}
+inline unsigned __reduce_min_sync(unsigned, unsigned value)
+{
+  return emulated_reduce(value, [](unsigned a, unsigned b) { return std::min(a, b); });
+}
+
 inline unsigned __ballot_sync(unsigned, bool vote)
 {
   struct Both {
@@ -203,6 +218,7 @@ inline unsigned __float_as_uint(float value) { return emulated_bits<unsigned>(va
 inline float __uint_as_float(unsigned bits) { return emulated_bits<float>(bits); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fdividef(float a, float b) { return a / b; }
+inline float __expf(float x) { return expf(x); }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector)

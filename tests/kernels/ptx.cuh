@@ -14,6 +14,8 @@ inline uint32_t shared_address(const void *pointer)
   return (uint32_t)(static_cast<const uint8_t *>(pointer) - emulated::shared);
 }
 
+inline uint32_t keep(uint32_t value) { return value; }
+
 inline uint32_t select_bits(uint32_t mask, uint32_t a, uint32_t b) { return (mask & a) | (~mask & b); }
 
 /* Value `which` of a pair of bf16. */

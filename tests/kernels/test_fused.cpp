@@ -122,7 +122,6 @@ void make_rest(const Case &c, Operands &o, uint32_t w_rows)
   o.arguments.w_rows = w_rows;
   o.arguments.top_k = c.top_k;
   o.arguments.gated = c.gated;
-  o.arguments.act_kind = c.gated ? SC_ACT_GATED : SC_ACT_RELU2;
   o.arguments.out_bf16 = !c.fp32;
   o.arguments.act_alpha = 1.702f;
   o.arguments.act_beta = 1.0f;
