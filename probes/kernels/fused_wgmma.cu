@@ -97,6 +97,48 @@ template <class W, int N> struct WgmmaSums {
   float half[W::HALVES][N / 2];
 };
 
+/* Up to this many rows by mma.sync: wgmma's descriptors and waits are more work than it saves. */
+constexpr int WGMMA_MMA_ROWS = 16;
+
+template <class W, int N>
+__device__ __forceinline__ void wgmma_multiply_few(WgmmaSums<W, N> &sums, const uint8_t *shared, uint32_t k_tiles,
+                                                   WgmmaRing<W> &ring)
+{
+  static_assert(W::HALVES == 1, "one tile of W at a time");
+  const uint32_t lane = keep(threadIdx.x % SC_WARP), warp = threadIdx.x / SC_WARP, group = warp / 4;
+  const uint32_t first_tile = group % W::SETS * W::SET_TILES + warp % 4, share = W::SHARERS == 1 ? 0 : group / W::SETS * W::UNITS;
+  TilePlace place = tile_place(lane);
+  place.codes = keep(place.codes + W::W_AT + share * W::W_BYTES + first_tile * SC_TILE_BYTES);
+  place.scales = keep(place.scales + W::W_AT + share * W::W_BYTES + first_tile * SC_TILE_BYTES);
+  const uint32_t row = ring.stages + share * W::A_BYTES + lane % 8 * (SC_TILE_COLUMNS * sizeof(bf16));
+  const uint32_t b_at[2] = {keep(row + ((lane / 8) ^ lane % 8) * 16), keep(row + ((4 + lane / 8) ^ lane % 8) * 16)};
+  for (uint32_t k_tile = 0; k_tile < k_tiles; k_tile += W::STEP_TILES) {
+    const uint8_t *stage = shared + ring.stage * W::STAGE_BYTES;
+    mbarrier_wait(ring.full + ring.stage * 8, ring.parity);
+#pragma unroll
+    for (uint32_t i = 0; i < W::UNITS; i++) {
+      const TileWords tile = read_tile(stage + i * W::W_BYTES, place);
+#pragma unroll
+      for (int half = 0; half < 2; half++) { /* 32 columns: what one ldmatrix brings */
+        uint32_t a[2][4];
+        unpack_tile(tile, half, a);
+#pragma unroll
+        for (int t = 0; t < N / 8; t++) {
+          uint32_t b[4];
+          ldmatrix_x4(b, b_at[half] + ring.stage * W::STAGE_BYTES + i * W::A_BYTES + t * 8 * (SC_TILE_COLUMNS * (uint32_t)sizeof(bf16)));
+          float(&sum)[4] = *reinterpret_cast<float(*)[4]>(&sums.half[0][t * 4]);
+          mma_m16n8k16(sum, a[0], b[0], b[1]);
+          mma_m16n8k16(sum, a[1], b[2], b[3]);
+        }
+      }
+    }
+    __syncwarp();
+    if (lane == 0)
+      mbarrier_arrive(ring.empty + ring.stage * 8);
+    next_stage(ring);
+  }
+}
+
 template <class W, int N>
 __device__ __forceinline__ void wgmma_multiply(WgmmaSums<W, N> &sums, const uint8_t *shared, uint32_t k_tiles,
                                                WgmmaRing<W> &ring)
@@ -210,7 +252,10 @@ __device__ __forceinline__ void wgmma_piece(const sc_fused_gemm &p, const Piece 
                                             uint32_t k_tiles, const uint8_t *shared, float *outs, WgmmaRing<W> &ring)
 {
   WgmmaSums<W, N> sums = {};
-  wgmma_multiply<W, N>(sums, shared, k_tiles, ring);
+  if constexpr (N <= WGMMA_MMA_ROWS)
+    wgmma_multiply_few<W, N>(sums, shared, k_tiles, ring);
+  else
+    wgmma_multiply<W, N>(sums, shared, k_tiles, ring);
   if constexpr (W::SHARERS > 1)
     wgmma_add_shares<W, N>(sums, outs);
   const uint32_t group = threadIdx.x / WARPGROUP;

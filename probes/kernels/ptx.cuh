@@ -151,32 +151,6 @@ __device__ __forceinline__ uint64_t wgmma_rows_of_128(uint32_t to)
  * and c, laid out as in mma_m16n8k16, c as N / 8 such tiles. */
 template <int N> __device__ __forceinline__ void wgmma_m64k16(float (&c)[N / 2], const uint32_t (&a)[4], uint64_t b);
 
-template <> __device__ __forceinline__ void wgmma_m64k16<8>(float (&c)[4], const uint32_t (&a)[4], uint64_t b)
-{
-  asm volatile("{\n"
-               ".reg .pred add;\n"
-               "setp.eq.u32 add, 0, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
-               "{%0, %1, %2, %3}, "
-               "{%4, %5, %6, %7}, %8, add, 1, 1, 0;\n"
-               "}"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
-template <> __device__ __forceinline__ void wgmma_m64k16<16>(float (&c)[8], const uint32_t (&a)[4], uint64_t b)
-{
-  asm volatile("{\n"
-               ".reg .pred add;\n"
-               "setp.eq.u32 add, 0, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 "
-               "{%0, %1, %2, %3, %4, %5, %6, %7}, "
-               "{%8, %9, %10, %11}, %12, add, 1, 1, 0;\n"
-               "}"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-
 template <> __device__ __forceinline__ void wgmma_m64k16<32>(float (&c)[16], const uint32_t (&a)[4], uint64_t b)
 {
   asm volatile("{\n"

@@ -157,6 +157,8 @@ inline void __syncthreads()
   emulated::meet(emulated::block.barriers[0], emulated::block.threads, emulated::WARPGROUP, nullptr, [](void **) {});
 }
 
+inline void __syncwarp() { emulated::meet(emulated::warp(), emulated::WARP, emulated::WARPGROUP, nullptr, [](void **) {}); }
+
 template <typename Value> Value __shfl_xor_sync(unsigned, Value value, int offset)
 {
   return emulated::exchange(value, [=](unsigned l) { return l ^ (unsigned)offset; });
