@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fused NVFP4 layer. Grids are sized by what the host knows, tokens * k + E * (block - 1) padded rows; the counts
+ * The fused NVFP4 layer. Grids are sized by what the host knows, the blocks that any routing can fill; the counts
  * themselves stay on the device. */
 #include "host/fused.h"
 
@@ -7,18 +7,12 @@
 
 static uint32_t rows13(const struct sc_fused_shape *s) { return s->gated ? 2 * s->intermediate : s->intermediate; }
 
-static uint64_t bytes13(const struct sc_fused_shape *s)
-{
-  return sc_ref_fp4_tiled_bytes(rows13(s), s->hidden);
-}
+static uint64_t bytes13(const struct sc_fused_shape *s) { return sc_ref_fp4_tiled_bytes(rows13(s), s->hidden); }
 
-static uint64_t bytes2(const struct sc_fused_shape *s)
-{
-  return sc_ref_fp4_tiled_bytes(s->hidden, s->intermediate);
-}
+static uint64_t bytes2(const struct sc_fused_shape *s) { return sc_ref_fp4_tiled_bytes(s->hidden, s->intermediate); }
 
-/* Few rows an expert: blocks that waste few, since reading W is what takes time. Many: blocks that use what they have read
- * often. */
+/* Few rows an expert: blocks that waste few, since reading W is what takes time. Many: blocks that use what they have
+ * read often. */
 static uint32_t block_rows(const struct sc_gpu *gpu, const struct sc_fused_shape *s, uint32_t tokens, uint32_t experts)
 {
   static const struct {
@@ -126,7 +120,8 @@ enum sc_status sc_fused_load(const struct sc_gpu *gpu, const struct sc_fused_sha
     scales = f->ordered_scales;
   }
   SC_TRY(sc_launch_fp4_swizzle(gpu, scales, f->swizzled_scales, rows, blocks13, err));
-  SC_TRY(sc_launch_fp4_tile(gpu, codes, f->swizzled_scales, w->w13 + expert * bytes13(s), rows, s->hidden, s->gated, err));
+  SC_TRY(
+      sc_launch_fp4_tile(gpu, codes, f->swizzled_scales, w->w13 + expert * bytes13(s), rows, s->hidden, s->gated, err));
   SC_TRY(quantise(gpu, s, down, s->hidden, s->intermediate, w->amax2 + expert, w->global2 + expert, f->codes, f->scales,
                   err));
   SC_TRY(sc_launch_fp4_swizzle(gpu, f->scales, f->swizzled_scales, s->hidden, s->intermediate / NVFP4_BLOCK, err));
@@ -204,8 +199,8 @@ enum sc_status sc_fused_calibrate(const struct sc_gpu *gpu, const struct sc_fuse
   SC_TRY(sc_launch_fp4_globals(gpu, w->amax_a, w->global_a, 1, err));
   SC_TRY(sc_launch_fp4_alphas(gpu, global_x, w->global13, w->alpha13, s->experts, err));
   SC_TRY(prepare_input(gpu, s, w, f, x, tokens, err));
-  SC_TRY(sc_launch_fused_align(gpu, chosen, f->slot_choice, f->inverse, f->blocks, f->block_count, choices,
-                               s->experts, block, err));
+  SC_TRY(sc_launch_fused_align(gpu, chosen, f->slot_choice, f->inverse, f->blocks, f->block_count, choices, s->experts,
+                               block, err));
   /* Rows beyond those in use are not written: zeros do not move the largest magnitude. */
   SC_CUDA(cudaMemsetAsync(f->intermediate, 0, padded * s->intermediate * 2, gpu->stream));
   SC_TRY(up_gemm(gpu, s, w, f, x, blocks, block, true, err));
@@ -233,8 +228,8 @@ enum sc_status sc_fused_forward(const struct sc_gpu *gpu, const struct sc_fused_
   const uint32_t block = block_rows(gpu, s, tokens, experts);
   const uint64_t blocks = block_bound(s, tokens, experts, block);
   SC_TRY(prepare_input(gpu, s, w, f, x, tokens, err));
-  SC_TRY(sc_launch_fused_align(gpu, chosen, f->slot_choice, f->inverse, f->blocks, f->block_count, choices,
-                               experts, block, err));
+  SC_TRY(sc_launch_fused_align(gpu, chosen, f->slot_choice, f->inverse, f->blocks, f->block_count, choices, experts,
+                               block, err));
   SC_TRY(up_gemm(gpu, s, w, f, x, blocks, block, false, err));
   SC_TRY(down_gemm(gpu, s, w, f, blocks, block, err));
   return sc_launch_combine(gpu, s->dtype, f->slots, f->inverse, choice_weights, output, tokens, s->top_k, s->hidden,
@@ -244,8 +239,20 @@ enum sc_status sc_fused_forward(const struct sc_gpu *gpu, const struct sc_fused_
 /* ---- for verification ---- */
 
 /* Where the parts of one expert stand on the host: copied from the device as they are, and made of them. */
-enum { COPY_W13, COPY_W2, COPY_GLOBAL13, COPY_GLOBAL2, COPY_BIAS13, COPY_BIAS2, COPIED,
-       MADE_CODES13 = COPIED, MADE_SCALES13, MADE_CODES2, MADE_SCALES2, COPY_PARTS };
+enum {
+  COPY_W13,
+  COPY_W2,
+  COPY_GLOBAL13,
+  COPY_GLOBAL2,
+  COPY_BIAS13,
+  COPY_BIAS2,
+  COPIED,
+  MADE_CODES13 = COPIED,
+  MADE_SCALES13,
+  MADE_CODES2,
+  MADE_SCALES2,
+  COPY_PARTS
+};
 
 static void lay_out_copy(const struct sc_fused_shape *s, const uint64_t sizes[COPIED], void *parts[COPY_PARTS],
                          struct sc_plan *plan)

@@ -50,8 +50,8 @@ enum sc_status sc_launch_fp4_swizzle(const struct sc_gpu *gpu, const uint8_t *sc
                        SC_BLOCK, ARGS(&scales, &swizzled, &rows, &blocks), err);
 }
 
-enum sc_status sc_launch_fp4_round_trip(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *x, void *out, uint64_t n,
-                                        const float *global, struct sc_error *err)
+enum sc_status sc_launch_fp4_round_trip(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *x, void *out,
+                                        uint64_t n, const float *global, struct sc_error *err)
 {
   return sc_gpu_launch(gpu, SC_K_FP4_ROUND_TRIP_F32 + dtype, sc_gpu_blocks(n / 16), SC_BLOCK,
                        ARGS(&x, &out, &n, &global), err);
@@ -80,12 +80,19 @@ struct gemm {
   unsigned threads, shared;
 };
 
-#define MMA(rows, tiles) {rows, tiles, SC_MMA_THREADS, SC_MMA_SHARED(rows, tiles)}
-static const struct gemm mma[] = {MMA(8, SC_FUSED_SPLIT_TILES), MMA(8, SC_MMA_TILES), MMA(16, SC_MMA_TILES), MMA(32, SC_MMA_TILES),
-                                  MMA(64, SC_MMA_TILES)};
-#define WGMMA(rows, tiles) {rows, tiles, SC_WGMMA_THREADS(rows), SC_WGMMA_SHARED(rows, tiles)}
-static const struct gemm wgmma[] = {WGMMA(8, SC_FUSED_SPLIT_TILES),           WGMMA(8, SC_WGMMA_TILES),  WGMMA(16, SC_WGMMA_TILES),
-                                    WGMMA(32, SC_WGMMA_TILES), WGMMA(64, SC_WGMMA_TILES), WGMMA(128, SC_WGMMA_TILES)};
+#define MMA(rows, tiles)                                    \
+  {                                                         \
+    rows, tiles, SC_MMA_THREADS, SC_MMA_SHARED(rows, tiles) \
+  }
+static const struct gemm mma[] = {MMA(8, SC_FUSED_SPLIT_TILES), MMA(8, SC_MMA_TILES), MMA(16, SC_MMA_TILES),
+                                  MMA(32, SC_MMA_TILES), MMA(64, SC_MMA_TILES)};
+#define WGMMA(rows, tiles)                                            \
+  {                                                                   \
+    rows, tiles, SC_WGMMA_THREADS(rows), SC_WGMMA_SHARED(rows, tiles) \
+  }
+static const struct gemm wgmma[] = {WGMMA(8, SC_FUSED_SPLIT_TILES), WGMMA(8, SC_WGMMA_TILES),
+                                    WGMMA(16, SC_WGMMA_TILES),      WGMMA(32, SC_WGMMA_TILES),
+                                    WGMMA(64, SC_WGMMA_TILES),      WGMMA(128, SC_WGMMA_TILES)};
 _Static_assert(SC_COUNTOF(wgmma) == SC_K_FUSED_DOWN_8_SPLIT - SC_K_FUSED_UP_8_SPLIT, "a kernel each");
 
 static const struct gemm *gemms_of(const struct sc_gpu *gpu, size_t *count)
@@ -119,8 +126,11 @@ enum sc_status sc_launch_fused_gemm(const struct sc_gpu *gpu, const struct sc_fu
   struct sc_fused_gemm copy = *arguments;
   size_t count, i = 1;
   const struct gemm *gemms = gemms_of(gpu, &count);
-  while (i + 1 < count && gemms[i].rows != block_rows)
+  while (i < count && gemms[i].rows != block_rows)
     i++;
+  if (i == count)
+    return sc_error_set(err, SC_ERR_INTERNAL, "the fused layer has no kernel for blocks of %u rows on this device",
+                        block_rows);
   /* Pieces too few to share them out evenly are cut. */
   if (block_rows == 8 && pieces(arguments, blocks, gemms[i].tiles, up) < 3 * (uint64_t)gpu->multiprocessors)
     i = 0;

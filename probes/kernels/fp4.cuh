@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * NVFP4 in registers: codes to bf16 pairs, block scales, quantisation of 16 values. Device code only.
  *
- * Every e2m1 x e4m3 product is exact in bf16, so unpacked weights carry code x scale, times a power of two that comes of
- * how both are stored; the epilogue takes it out again (FP4_UNSHIFT). */
+ * Every e2m1 x e4m3 product is exact in bf16, so unpacked weights carry code x scale, times a power of two that comes
+ * of how both are stored; the epilogue takes it out again (FP4_UNSHIFT). */
 #pragma once
 
 #include <cfloat>
@@ -17,19 +17,19 @@
 /* ---- tiles: how the GEMMs hold weights ----
  *
  * SC_TILE_ROWS rows of W by SC_TILE_COLUMNS columns, SC_TILE_BYTES bytes: 512 of codes, then the scales of each row's
- * four blocks. SC_TILE_GROUP rows of tiles stand together (the last such group may have fewer): for each k tile, one tile
- * of each of them.
+ * four blocks. SC_TILE_GROUP rows of tiles stand together (the last such group may have fewer): for each k tile, one
+ * tile of each of them.
  *
- * The 16 bytes of lane l (r = l / 4, q = l % 4) are its part of the tile as the tensor cores take it: for columns 16 t to
- * 16 t + 15 the pairs (r; 2q) (r + 8; 2q) (r; 2q + 8) (r + 8; 2q + 8). Words 0 and 1 hold the pairs of t = 0 and 1, words
- * 2 and 3 those of t = 2 and 3. A code s e e m that stands in bits 15, 8, 7, 6 of a half word is a bf16 of its value,
- * x 2^-126, so a pair is SC_TILE_CODES of a word rotated to the left by SC_TILE_ROTATION. Three pairs fill three quarters of a
- * word; the quarters that two words leave free, SC_TILE_FIRST in the first and others in the second, hold the fourth pair
- * of both.
+ * The 16 bytes of lane l (r = l / 4, q = l % 4) are its part of the tile as the tensor cores take it: for columns 16 t
+ * to 16 t + 15 the pairs (r; 2q) (r + 8; 2q) (r; 2q + 8) (r + 8; 2q + 8). Words 0 and 1 hold the pairs of t = 0 and 1,
+ * words 2 and 3 those of t = 2 and 3. A code s e e m that stands in bits 15, 8, 7, 6 of a half word is a bf16 of its
+ * value, x 2^-126, so a pair is SC_TILE_CODES of a word rotated to the left by SC_TILE_ROTATION. Three pairs fill three
+ * quarters of a word; the quarters that two words leave free, SC_TILE_FIRST in the first and others in the second, hold
+ * the fourth pair of both.
  *
  * A tile's scale is an E4M3 number again, but in 5 bits of exponent (bias 23) and 3 of fraction, so that none is
- * subnormal and the highest bits of an exponent make a bf16 of it. Where the scale is 0 the codes are 0 as well. Scales of
- * a row's blocks 0 and 1 are SC_TILE_SCALES of its word, those of blocks 2 and 3 of the word rotated by 8. */
+ * subnormal and the highest bits of an exponent make a bf16 of it. Where the scale is 0 the codes are 0 as well. Scales
+ * of a row's blocks 0 and 1 are SC_TILE_SCALES of its word, those of blocks 2 and 3 of the word rotated by 8. */
 
 #ifdef SC_FP4_NATIVE
 constexpr uint32_t FP4_EXPONENT = 128; /* the highest bits of a scale's exponent in bf16: scales x 2^24 */
@@ -60,7 +60,8 @@ __device__ __forceinline__ uint32_t rotate_left(uint32_t word, uint32_t bits)
 /* A row's scales of blocks 2 i and 2 i + 1. */
 __device__ __forceinline__ __nv_bfloat162 fp4_scales(uint32_t scales, int i)
 {
-  const uint32_t bits = select_bits(SC_TILE_SCALES, i == 0 ? scales : rotate_left(scales, 8), FP4_EXPONENT << 7 | FP4_EXPONENT << 23);
+  const uint32_t bits =
+      select_bits(SC_TILE_SCALES, i == 0 ? scales : rotate_left(scales, 8), FP4_EXPONENT << 7 | FP4_EXPONENT << 23);
   return *reinterpret_cast<const __nv_bfloat162 *>(&bits);
 }
 
@@ -83,8 +84,8 @@ __device__ __forceinline__ uint32_t fp4_times(uint32_t codes, __nv_bfloat162 sca
   return *reinterpret_cast<const uint32_t *>(&product);
 }
 
-/* A lane's words 2 i and 2 i + 1 of a tile to its part of A for two multiplications. Scales of blocks 2 i and 2 i + 1 of
- * rows r (upper) and r + 8 (lower). Shifts stand for rotations where no code comes around. */
+/* A lane's words 2 i and 2 i + 1 of a tile to its part of A for two multiplications. Scales of blocks 2 i and 2 i + 1
+ * of rows r (upper) and r + 8 (lower). Shifts stand for rotations where no code comes around. */
 __device__ __forceinline__ void fp4_unpack(uint32_t first, uint32_t second, __nv_bfloat162 upper, __nv_bfloat162 lower,
                                            uint32_t out[2][4])
 {
@@ -133,16 +134,22 @@ __device__ __forceinline__ uint64_t fp4_swizzled(uint64_t row, uint64_t block, u
 /* Eight values to bf16. */
 __device__ __forceinline__ void pack_bf16(const float value[8], uint4 &out)
 {
-  const __nv_bfloat162 pairs[4] = {
-      __floats2bfloat162_rn(value[0], value[1]), __floats2bfloat162_rn(value[2], value[3]),
-      __floats2bfloat162_rn(value[4], value[5]), __floats2bfloat162_rn(value[6], value[7])};
+  const __nv_bfloat162 pairs[4] = {__floats2bfloat162_rn(value[0], value[1]), __floats2bfloat162_rn(value[2], value[3]),
+                                   __floats2bfloat162_rn(value[4], value[5]),
+                                   __floats2bfloat162_rn(value[6], value[7])};
   out = *reinterpret_cast<const uint4 *>(pairs);
 }
 
 /* The E2M1 value nearest to x, ties to the even code: steps of 0.5 below 2, of 1 below 4, then of 2, up to 6. */
 __device__ __forceinline__ float fp4_nearest(float x)
 {
-  const float size = fabsf(x), step = size < 2.0f ? 0.5f : size < 4.0f ? 1.0f : 2.0f, inverse = size < 2.0f ? 2.0f : size < 4.0f ? 1.0f : 0.5f;
+  const float size = fabsf(x),
+              step = size < 2.0f   ? 0.5f
+                     : size < 4.0f ? 1.0f
+                                   : 2.0f,
+              inverse = size < 2.0f   ? 2.0f
+                        : size < 4.0f ? 1.0f
+                                      : 0.5f;
   return copysignf(fminf(rintf(size * inverse) * step, 6.0f), x);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The fused NVFP4 layer: quantisation, tiles, padded permutation, the kernels of the two grouped GEMMs, which are in
- * fused_mma.cu and fused_wgmma.cu. Nothing here tells the host anything: grids are sized by what the host knows, blocks beyond the rows in
- * use return. */
+ * fused_mma.cu and fused_wgmma.cu. Nothing here tells the host anything: grids are sized by what the host knows. */
 #include "fp4.cuh"
 #include "fused_args.h"
 #include "fused_mma.cu"
@@ -167,7 +166,8 @@ extern "C" __global__ void sc_fp4_tile(const uint8_t *codes, const uint8_t *scal
           tile_scales[pair] |= rotate_left((uint32_t)fp4_tile_scale(scale) << (t % 2 ? 20 : 4), t < 2 ? 0 : 24);
       }
     }
-    const uint64_t group = row_tile / SC_TILE_GROUP * SC_TILE_GROUP, in_group = min((uint64_t)SC_TILE_GROUP, row_tiles - group);
+    const uint64_t group = row_tile / SC_TILE_GROUP * SC_TILE_GROUP,
+                   in_group = min((uint64_t)SC_TILE_GROUP, row_tiles - group);
     uint8_t *out = tiles + (group * k_tiles + k_tile * in_group + row_tile % SC_TILE_GROUP) * SC_TILE_BYTES;
     reinterpret_cast<uint4 *>(out)[lane] = make_uint4(word[0], word[1], word[2], word[3]);
     if (q == 0) {
@@ -181,7 +181,8 @@ extern "C" __global__ void sc_fp4_tile(const uint8_t *codes, const uint8_t *scal
 /* ---- permutation ---- */
 
 /* What a warp of sc_fused_align looks at: its share of the choices, in order, 128 at a time so that loads overlap. */
-template <typename Work> __device__ __forceinline__ void each_choice(const int32_t *chosen, uint64_t first, uint64_t last, Work work)
+template <typename Work>
+__device__ __forceinline__ void each_choice(const int32_t *chosen, uint64_t first, uint64_t last, Work work)
 {
   constexpr int AT_ONCE = 4;
   const uint32_t lane = threadIdx.x % SC_WARP;
@@ -258,11 +259,11 @@ extern "C" __global__ void __launch_bounds__(SC_FUSED_ALIGN_THREADS)
 
 /* ---- the grouped GEMMs: [up; gate] with the activation, down; for blocks of 8 to 128 rows ---- */
 
-#define GEMM_KERNEL(name, rows, split, up)                                         \
+#define GEMM_KERNEL(name, rows, split, up)                                        \
   extern "C" __global__ void __launch_bounds__(FUSED_THREADS(rows), FUSED_BLOCKS) \
-      name(const __grid_constant__ sc_fused_gemm p)                                \
-  {                                                                                \
-    FUSED_GEMM(rows, split, up);                                                   \
+      name(const __grid_constant__ sc_fused_gemm p)                               \
+  {                                                                               \
+    FUSED_GEMM(rows, split, up);                                                  \
   }
 
 GEMM_KERNEL(sc_fused_up_8_split, 8, true, true)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the fused layer's two GEMM kernels share: which rows and columns a block has, and what becomes of its sums. Device
- * code only. */
+ * What the fused layer's two GEMM kernels share: which rows and columns a block has, and what becomes of its sums.
+ * Device code only. */
 #pragma once
 
 #include "fp4.cuh"
@@ -10,18 +10,20 @@
 /* A tile's columns of the output: 8 where it holds up and gate of each, else 16. */
 __device__ __forceinline__ uint32_t tile_width(const sc_fused_gemm &p, bool up) { return up && p.gated ? 8 : 16; }
 
-/* What the grid's piece `index` works on: `width` columns of the output by one block of rows. Pieces of the same columns
- * and expert follow each other, so that what they read of W is in the L2. */
+/* What the grid's piece `index` works on: `width` columns of the output by one block of rows. Pieces of the same
+ * columns and expert follow each other, so that what they read of W is in the L2. */
 struct Piece {
-  sc_fused_block rows;
-  uint32_t block;  /* of rows */
+  sc_fused_block block;
+  uint32_t index;  /* of the block */
   uint32_t column; /* first */
 };
 
-__device__ __forceinline__ Piece piece_of(const sc_fused_gemm &p, uint32_t index, uint32_t column_blocks, uint32_t width)
+__device__ __forceinline__ Piece piece_of(const sc_fused_gemm &p, uint32_t index, uint32_t column_blocks,
+                                          uint32_t width)
 {
   const sc_fused_block any = p.blocks[index / column_blocks]; /* one of the expert's blocks, if not the right one */
-  const uint32_t in_expert = index - (uint32_t)any.first * column_blocks, block = (uint32_t)any.first + in_expert % any.count;
+  const uint32_t in_expert = index - (uint32_t)any.first * column_blocks,
+                 block = (uint32_t)any.first + in_expert % any.count;
   return {p.blocks[block], block, in_expert / any.count * width};
 }
 
@@ -91,16 +93,16 @@ __device__ __forceinline__ float relu2(float x)
   return x * x;
 }
 
-/* What a lane needs to make values of its sums: of tile rows r and r + 8 of a tile, r = lane / 4, where the output's columns
- * begin at `column`. */
+/* What a lane needs to make values of its sums: of tile rows r and r + 8 of a tile, r = lane / 4, where the output's
+ * columns begin at `column`. */
 struct Finish {
   float alpha, bias_upper, bias_lower;
 };
 
-__device__ __forceinline__ Finish finish_of(const sc_fused_gemm &p, uint32_t expert, uint32_t column, uint32_t tile_columns,
-                                            uint32_t lane)
+__device__ __forceinline__ Finish finish_of(const sc_fused_gemm &p, uint32_t expert, uint32_t column,
+                                            uint32_t tile_columns, uint32_t lane)
 {
-  Finish f = {p.alpha[expert] * FP4_UNSHIFT, 0.0f, 0.0f};
+  Finish f = {p.alpha[expert], 0.0f, 0.0f};
   if (p.bias != nullptr && column < p.n) {
     const float *bias = p.bias + (uint64_t)expert * p.w_rows + column + lane / 4;
     f.bias_upper = bias[0];
@@ -109,13 +111,13 @@ __device__ __forceinline__ Finish finish_of(const sc_fused_gemm &p, uint32_t exp
   return f;
 }
 
-/* The sums of tile rows r and r + 8 for one row of A to the output: scale, biases, activation. x: column r. y: column r + 8
- * where a tile is 16 columns wide; where it is 8, the two were up and gate of column r. */
+/* The sums of tile rows r and r + 8 for one row of A to the output: scale, biases, activation. x: column r. y: column r
+ * + 8 where a tile is 16 columns wide; where it is 8, the two were up and gate of column r. */
 template <bool UP, bool GATED>
 __device__ __forceinline__ float2 finish_two(const sc_fused_gemm &p, const Finish &f, float upper, float lower)
 {
-  upper = upper * f.alpha + f.bias_upper;
-  lower = lower * f.alpha + f.bias_lower;
+  upper = upper * FP4_UNSHIFT * f.alpha + f.bias_upper;
+  lower = lower * FP4_UNSHIFT * f.alpha + f.bias_lower;
   if (!UP)
     return make_float2(upper, lower);
   return GATED ? make_float2(activation(p, lower, upper), 0.0f) : make_float2(relu2(upper), relu2(lower));

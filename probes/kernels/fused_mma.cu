@@ -28,7 +28,7 @@ template <int ROWS, int TILES> struct MmaSource {
   TileRow w;
   uint32_t tiles;          /* of W that there are */
   const bf16 *row[COPIES]; /* NULL: not in use */
-  const void *any; /* a valid address, where nothing is read */
+  const void *any;         /* a valid address, where nothing is read */
   uint32_t k_tiles, k;
 };
 
@@ -39,7 +39,8 @@ __device__ __forceinline__ void mma_load(const MmaSource<ROWS, TILES> &from, uin
   constexpr uint32_t TILE_PIECES = SC_TILE_BYTES / 16;
 #pragma unroll
   for (uint32_t i = 0; i < M::W_BYTES / 16; i += SC_MMA_THREADS) {
-    const uint32_t piece = i + threadIdx.x, k_tile = piece / (TILES * TILE_PIECES), within = piece % (TILES * TILE_PIECES);
+    const uint32_t piece = i + threadIdx.x, k_tile = piece / (TILES * TILE_PIECES),
+                   within = piece % (TILES * TILE_PIECES);
     if (k_tile < M::STEP_TILES && step * M::STEP_TILES + k_tile < from.k_tiles && within < from.tiles * TILE_PIECES)
       cp_async_16(stage + piece * 16,
                   from.w.first + (uint64_t)(step * M::STEP_TILES + k_tile) * from.w.stride + within * 16, true);
@@ -50,7 +51,8 @@ __device__ __forceinline__ void mma_load(const MmaSource<ROWS, TILES> &from, uin
     const uint32_t at = i * SC_MMA_THREADS + threadIdx.x, row = at / MmaSource<ROWS, TILES>::PIECES,
                    piece = at % MmaSource<ROWS, TILES>::PIECES, column = step * M::STEP + piece * 8;
     const bool there = from.row[i] != nullptr && column < from.k;
-    cp_async_16(a + row * M::ROW_BYTES + ((piece ^ row % 8) * 16), there ? (const void *)(from.row[i] + column) : from.any, there);
+    cp_async_16(a + row * M::ROW_BYTES + ((piece ^ row % 8) * 16),
+                there ? (const void *)(from.row[i] + column) : from.any, there);
   }
 }
 
@@ -113,7 +115,7 @@ __device__ __forceinline__ void mma_store(const sc_fused_gemm &p, const Mma<ROWS
   const uint32_t lane = threadIdx.x % SC_WARP, warp = threadIdx.x / SC_WARP;
   if (warp < TILES) {
     const Finish finish =
-        finish_of(p, (uint32_t)piece.rows.expert, piece.column + warp * tile_columns, tile_columns, lane);
+        finish_of(p, (uint32_t)piece.block.expert, piece.column + warp * tile_columns, tile_columns, lane);
 #pragma unroll
     for (uint32_t t = 0; t < M::ROW_TILES; t++)
 #pragma unroll
@@ -128,13 +130,13 @@ __device__ __forceinline__ void mma_store(const sc_fused_gemm &p, const Mma<ROWS
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < ROWS * parts; i += SC_MMA_THREADS) {
     const uint32_t row = i / parts, part = i % parts, column = piece.column + part * 16;
-    if (row >= (uint32_t)piece.rows.rows || column >= p.n)
+    if (row >= (uint32_t)piece.block.rows || column >= p.n)
       continue;
     float value[16];
 #pragma unroll
     for (uint32_t c = 0; c < 16; c += 4)
       *reinterpret_cast<float4 *>(value + c) = *reinterpret_cast<const float4 *>(shared + row * PITCH + part * 16 + c);
-    store<UP>(p, value, (uint64_t)piece.block * ROWS + row, column);
+    store<UP>(p, value, (uint64_t)piece.index * ROWS + row, column);
   }
 }
 
@@ -154,13 +156,12 @@ template <int ROWS, int TILES, bool UP> __device__ __forceinline__ void mma_gemm
   from.any = p.a;
   from.k = p.k;
   from.k_tiles = (p.k + SC_TILE_COLUMNS - 1) / SC_TILE_COLUMNS;
-  from.w = tiles_of_w(p, (uint32_t)piece.rows.expert, row_tile);
+  from.w = tiles_of_w(p, (uint32_t)piece.block.expert, row_tile);
   from.tiles = min((uint32_t)TILES, p.n / tile_columns - row_tile);
 #pragma unroll
   for (uint32_t i = 0; i < from.COPIES; i++) {
     const uint32_t row = (i * SC_MMA_THREADS + threadIdx.x) / from.PIECES;
-    from.row[i] =
-        row < (uint32_t)piece.rows.rows ? row_of_a<UP>(p, (uint64_t)piece.block * ROWS + row) : nullptr;
+    from.row[i] = row < (uint32_t)piece.block.rows ? row_of_a<UP>(p, (uint64_t)piece.index * ROWS + row) : nullptr;
   }
 
   M m = {};

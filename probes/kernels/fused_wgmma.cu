@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The fused layer's GEMM for sm_90a. Tiles of W are A of wgmma, unpacked in registers, rows of A its B in shared memory.
- * One warpgroup loads, the others multiply: each of their warps unpacks one tile while the one before is being multiplied.
- * A block stays, one on each multiprocessor, and takes one piece of the output after the other, so that the next piece is
- * being loaded while the last one is stored. */
+ * The fused layer's GEMM for sm_90a. Tiles of W are A of the multiplication, unpacked in registers, rows of A its B in
+ * shared memory. One warpgroup loads, the others multiply: by wgmma, so that each of their warps unpacks one tile while
+ * the one before is being multiplied, or few rows by mma.sync. A block stays, one on each multiprocessor, and takes one
+ * piece of the output after the other, so that the next piece is being loaded while the last one is stored. */
 #include "fused_gemm.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 constexpr uint32_t WARPGROUP = 128;
 
-/* ROWS of A by TILES tiles of W. SHARERS warpgroups share the columns of the same tiles, SETS have tiles of their own. In a
- * step a warp has UNITS tiles of W: of as many k tiles, or of one k tile two (HALVES). */
+/* ROWS of A by TILES tiles of W. SHARERS warpgroups share the columns of the same tiles, SETS have tiles of their own.
+ * In a step a warp has UNITS tiles of W: of as many k tiles, or of one k tile two (HALVES). */
 template <int ROWS, int TILES> struct Wgmma {
   static constexpr uint32_t GROUPS = SC_WGMMA_GROUPS(ROWS);
   static constexpr uint32_t STEP_TILES = SC_WGMMA_STEP_TILES(ROWS, TILES);
   static constexpr uint32_t HALVES = ROWS == 128 ? 2 : 1, SHARERS = TILES == SC_FUSED_SPLIT_TILES ? GROUPS : 1;
   static constexpr uint32_t SETS = GROUPS / SHARERS, UNITS = STEP_TILES * HALVES / SHARERS;
   static constexpr uint32_t SET_TILES = 4 * HALVES;
-  static_assert(SETS * SET_TILES == TILES && UNITS % 2 == 0, "every tile has its warp, every unit its registers");
-  static constexpr uint32_t A_BYTES = ROWS * SC_TILE_COLUMNS * sizeof(bf16), W_BYTES = TILES * SC_TILE_BYTES; /* a k tile */
+  static_assert(SETS * SET_TILES == TILES, "every tile has its warp");
+  static constexpr uint32_t A_BYTES = ROWS * SC_TILE_COLUMNS * sizeof(bf16),
+                            W_BYTES = TILES * SC_TILE_BYTES; /* a k tile */
   static constexpr uint32_t W_AT = STEP_TILES * A_BYTES, STAGE_BYTES = W_AT + STEP_TILES * W_BYTES;
-  static_assert(STAGE_BYTES % 1024 == 0, "B's swizzle repeats every 1024 bytes");
   static constexpr uint32_t STAGES = SC_WGMMA_STAGES(ROWS, TILES);
   static constexpr uint32_t ROUND = SC_WGMMA_ROUND(ROWS), PITCH = SET_TILES * SC_TILE_ROWS, OUT_FLOATS = ROUND * PITCH;
   static constexpr uint32_t OUT_AT = STAGES * STAGE_BYTES, BARRIERS_AT = OUT_AT + GROUPS * OUT_FLOATS * sizeof(float);
@@ -52,23 +52,24 @@ __device__ __forceinline__ void wgmma_load(const sc_fused_gemm &p, const Piece &
   constexpr uint32_t PIECES = SC_TILE_COLUMNS / 8, PASS = WARPGROUP / PIECES, PASSES = W::STEP_TILES * ROWS / PASS;
   constexpr uint32_t GROUPS = (TILES + SC_TILE_GROUP - 1) / SC_TILE_GROUP, COPIES = W::STEP_TILES * GROUPS;
   const uint32_t thread = threadIdx.x % WARPGROUP, part = thread % PIECES, first_row = thread / PIECES;
-  const uint32_t rows = (uint32_t)piece.rows.rows, padded = ROWS == 128 && rows <= 64 ? 64 : W::STEP_TILES * ROWS;
+  const uint32_t rows = (uint32_t)piece.block.rows, padded = ROWS == 128 && rows <= 64 ? 64 : W::STEP_TILES * ROWS;
   const bf16 *from[PASSES];
-  uint32_t in_use = 0; /* bit i: pass i's row. Others are zeros, and so is what is behind K: what stands in W's place then
-                          does not matter */
+  uint32_t in_use = 0; /* bit i: pass i's row. Others are zeros, and so is what is behind K: what stands in W's place
+                          then does not matter */
 #pragma unroll
   for (uint32_t i = 0; i < PASSES; i++) {
     const uint32_t at = first_row + i * PASS, r = at % ROWS;
     in_use |= (uint32_t)(r < rows) << i;
-    from[i] = (r < rows ? row_of_a<UP>(p, (uint64_t)piece.block * ROWS + r) : static_cast<const bf16 *>(p.a)) +
+    from[i] = (r < rows ? row_of_a<UP>(p, (uint64_t)piece.index * ROWS + r) : static_cast<const bf16 *>(p.a)) +
               at / ROWS * SC_TILE_COLUMNS + part * 8;
   }
   const uint32_t to = first_row * (SC_TILE_COLUMNS * sizeof(bf16)) + ((part ^ first_row % 8) * 16);
   const uint32_t row_tile = piece.column / tile_columns, tiles = min((uint32_t)TILES, p.n / tile_columns - row_tile);
   /* This thread's copy of W: of k tile `k_part` of a step, group `group`. Four warps share the copies. */
-  const uint32_t copy = thread % SC_WARP * 4 + thread / SC_WARP, group = copy % GROUPS * SC_TILE_GROUP, k_part = copy / GROUPS;
+  const uint32_t copy = thread % SC_WARP * 4 + thread / SC_WARP, group = copy % GROUPS * SC_TILE_GROUP,
+                 k_part = copy / GROUPS;
   const bool copies = copy < COPIES && group < tiles;
-  const TileRow w = tiles_of_w(p, (uint32_t)piece.rows.expert, copies ? row_tile + group : row_tile);
+  const TileRow w = tiles_of_w(p, (uint32_t)piece.block.expert, copies ? row_tile + group : row_tile);
   const uint32_t w_bytes = min((uint32_t)SC_TILE_GROUP, tiles - (copies ? group : 0)) * SC_TILE_BYTES;
   const uint32_t w_to = W::W_AT + k_part * W::W_BYTES + group * SC_TILE_BYTES;
   for (uint32_t k_tile = 0; k_tile < k_tiles; k_tile += W::STEP_TILES, next_stage(ring)) {
@@ -97,6 +98,15 @@ template <class W, int N> struct WgmmaSums {
   float half[W::HALVES][N / 2];
 };
 
+/* Where a lane finds its part of its warp's first tile of a stage. */
+template <class W> __device__ __forceinline__ TilePlace place_in_stage(uint32_t lane, uint32_t share)
+{
+  const uint32_t warp = threadIdx.x / SC_WARP, tile = warp / 4 % W::SETS * W::SET_TILES + warp % 4;
+  const uint32_t at = W::W_AT + share * W::W_BYTES + tile * SC_TILE_BYTES;
+  const TilePlace in_tile = tile_place(lane);
+  return {keep(in_tile.codes + at), keep(in_tile.scales + at)};
+}
+
 /* Up to this many rows by mma.sync: wgmma's descriptors and waits are more work than it saves. */
 constexpr int WGMMA_MMA_ROWS = 16;
 
@@ -105,12 +115,11 @@ __device__ __forceinline__ void wgmma_multiply_few(WgmmaSums<W, N> &sums, const 
                                                    WgmmaRing<W> &ring)
 {
   static_assert(W::HALVES == 1, "one tile of W at a time");
-  const uint32_t lane = keep(threadIdx.x % SC_WARP), warp = threadIdx.x / SC_WARP, group = warp / 4;
-  const uint32_t first_tile = group % W::SETS * W::SET_TILES + warp % 4, share = W::SHARERS == 1 ? 0 : group / W::SETS * W::UNITS;
-  TilePlace place = tile_place(lane);
-  place.codes = keep(place.codes + W::W_AT + share * W::W_BYTES + first_tile * SC_TILE_BYTES);
-  place.scales = keep(place.scales + W::W_AT + share * W::W_BYTES + first_tile * SC_TILE_BYTES);
-  const uint32_t row = ring.stages + share * W::A_BYTES + lane % 8 * (SC_TILE_COLUMNS * sizeof(bf16));
+  constexpr uint32_t ROW_BYTES = SC_TILE_COLUMNS * sizeof(bf16);
+  const uint32_t lane = keep(threadIdx.x % SC_WARP);
+  const uint32_t share = W::SHARERS == 1 ? 0 : threadIdx.x / WARPGROUP / W::SETS * W::UNITS;
+  const TilePlace place = place_in_stage<W>(lane, share);
+  const uint32_t row = ring.stages + share * W::A_BYTES + lane % 8 * ROW_BYTES;
   const uint32_t b_at[2] = {keep(row + ((lane / 8) ^ lane % 8) * 16), keep(row + ((4 + lane / 8) ^ lane % 8) * 16)};
   for (uint32_t k_tile = 0; k_tile < k_tiles; k_tile += W::STEP_TILES) {
     const uint8_t *stage = shared + ring.stage * W::STAGE_BYTES;
@@ -123,9 +132,9 @@ __device__ __forceinline__ void wgmma_multiply_few(WgmmaSums<W, N> &sums, const 
         uint32_t a[2][4];
         unpack_tile(tile, half, a);
 #pragma unroll
-        for (int t = 0; t < N / 8; t++) {
+        for (uint32_t t = 0; t < N / 8; t++) {
           uint32_t b[4];
-          ldmatrix_x4(b, b_at[half] + ring.stage * W::STAGE_BYTES + i * W::A_BYTES + t * 8 * (SC_TILE_COLUMNS * (uint32_t)sizeof(bf16)));
+          ldmatrix_x4(b, b_at[half] + ring.stage * W::STAGE_BYTES + i * W::A_BYTES + t * 8 * ROW_BYTES);
           float(&sum)[4] = *reinterpret_cast<float(*)[4]>(&sums.half[0][t * 4]);
           mma_m16n8k16(sum, a[0], b[0], b[1]);
           mma_m16n8k16(sum, a[1], b[2], b[3]);
@@ -143,11 +152,10 @@ template <class W, int N>
 __device__ __forceinline__ void wgmma_multiply(WgmmaSums<W, N> &sums, const uint8_t *shared, uint32_t k_tiles,
                                                WgmmaRing<W> &ring)
 {
-  const uint32_t lane = keep(threadIdx.x % SC_WARP), warp = threadIdx.x / SC_WARP, group = warp / 4;
-  const uint32_t first_tile = group % W::SETS * W::SET_TILES + warp % 4, share = W::SHARERS == 1 ? 0 : group / W::SETS * W::UNITS;
-  TilePlace place = tile_place(lane);
-  place.codes = keep(place.codes + first_tile * SC_TILE_BYTES);
-  place.scales = keep(place.scales + first_tile * SC_TILE_BYTES);
+  static_assert(W::SHARERS == 1 && W::UNITS % 2 == 0, "registers of units take turns");
+  static_assert(W::STAGE_BYTES % 1024 == 0 && W::A_BYTES % 1024 == 0, "B's swizzle repeats every 1024 bytes");
+  const uint32_t lane = keep(threadIdx.x % SC_WARP);
+  const TilePlace place = place_in_stage<W>(lane, 0);
   uint32_t a[2][4][4], before = 0;
   for (uint32_t k_tile = 0; k_tile < k_tiles; k_tile += W::STEP_TILES) {
     const uint8_t *stage = shared + ring.stage * W::STAGE_BYTES;
@@ -155,8 +163,8 @@ __device__ __forceinline__ void wgmma_multiply(WgmmaSums<W, N> &sums, const uint
     fence_proxy_async(); /* A came by copies that are ordinary writes */
 #pragma unroll
     for (uint32_t i = 0; i < W::UNITS; i++) {
-      const uint32_t k = W::HALVES == 2 ? 0 : share + i, half = W::HALVES == 2 ? i : 0;
-      const TileWords tile = read_tile(stage + W::W_AT + k * W::W_BYTES + half * 4 * SC_TILE_BYTES, place);
+      const uint32_t k = W::HALVES == 2 ? 0 : i, half = W::HALVES == 2 ? i : 0;
+      const TileWords tile = read_tile(stage + k * W::W_BYTES + half * 4 * SC_TILE_BYTES, place);
       const uint64_t b = wgmma_rows_of_128(shared_address(stage) + k * W::A_BYTES);
       wgmma_wait<1>(); /* the last use of a[i % 2] has ended; with i 1, that of the stage before */
       if (i == 1 && k_tile > 0 && lane == 0)
@@ -173,12 +181,17 @@ __device__ __forceinline__ void wgmma_multiply(WgmmaSums<W, N> &sums, const uint
     next_stage(ring);
   }
   wgmma_wait<0>();
+#pragma unroll
+  for (uint32_t half = 0; half < W::HALVES; half++)
+#pragma unroll
+    for (int i = 0; i < N / 2; i++)
+      hold(sums.half[half][i]);
   if (lane == 0)
     mbarrier_arrive(ring.empty + before * 8);
 }
 
-/* Where column `column` of a warpgroup's for row `row` of A stands: neither a quad's writes nor the reads of 8 rows meet in
- * a bank. */
+/* Where column `column` of a warpgroup's for row `row` of A stands: neither a quad's writes nor the reads of 8 rows
+ * meet in a bank. */
 template <class W> __device__ __forceinline__ uint32_t wgmma_out(uint32_t row, uint32_t column)
 {
   return row * W::PITCH + (column ^ (row / 2 % 4 * 8 + row % 2 * 4));
@@ -215,7 +228,7 @@ __device__ __forceinline__ void wgmma_store(const sc_fused_gemm &p, const WgmmaS
   Finish finish[W::HALVES];
 #pragma unroll
   for (int half = 0; half < (int)W::HALVES; half++)
-    finish[half] = finish_of(p, (uint32_t)piece.rows.expert, first_column + (half * 4 + warp % 4) * tile_columns,
+    finish[half] = finish_of(p, (uint32_t)piece.block.expert, first_column + (half * 4 + warp % 4) * tile_columns,
                              tile_columns, lane);
 #pragma unroll
   for (int first = 0; first < N; first += END) {
@@ -227,7 +240,7 @@ __device__ __forceinline__ void wgmma_store(const sc_fused_gemm &p, const WgmmaS
         const int at = first / 4 + i; /* rows 8 (at / 2) + 2q + at % 2 */
         const uint32_t row = i / 2 * 8 + lane % 4 * 2 + i % 2, column = (half * 4 + warp % 4) * tile_columns + lane / 4;
         const float2 value = finish_two<UP, GATED>(p, finish[half], sums.half[half][at / 2 * 4 + at % 2],
-                                            sums.half[half][at / 2 * 4 + 2 + at % 2]);
+                                                   sums.half[half][at / 2 * 4 + 2 + at % 2]);
         out[wgmma_out<W>(row, column)] = value.x;
         if (!GATED)
           out[wgmma_out<W>(row, column + 8)] = value.y;
@@ -235,7 +248,7 @@ __device__ __forceinline__ void wgmma_store(const sc_fused_gemm &p, const WgmmaS
     barrier_sync(8 + set, WARPGROUP);
     for (uint32_t i = threadIdx.x % WARPGROUP; i < END * parts; i += WARPGROUP) {
       const uint32_t row = i % END, part = i / END, column = first_column + part * 16;
-      if (first + row >= (uint32_t)piece.rows.rows || column >= p.n)
+      if (first + row >= (uint32_t)piece.block.rows || column >= p.n)
         continue;
       float value[16];
 #pragma unroll
@@ -295,8 +308,8 @@ template <int ROWS, int TILES, bool UP> __device__ __forceinline__ void wgmma_ge
     float *outs = reinterpret_cast<float *>(fused_shared + W::OUT_AT);
     for (uint32_t index = blockIdx.x; index < pieces; index += gridDim.x) {
       const Piece piece = piece_of(p, index, column_blocks, width);
-      const uint64_t first_row = (uint64_t)piece.block * ROWS;
-      if (ROWS == 128 && piece.rows.rows <= 64)
+      const uint64_t first_row = (uint64_t)piece.index * ROWS;
+      if (ROWS == 128 && piece.block.rows <= 64)
         wgmma_piece<W, ROWS == 128 ? 64 : ROWS, UP>(p, piece, first_row, k_tiles, fused_shared, outs, ring);
       else
         wgmma_piece<W, ROWS, UP>(p, piece, first_row, k_tiles, fused_shared, outs, ring);

@@ -39,6 +39,9 @@ __device__ __forceinline__ uint32_t keep(uint32_t value)
   return value;
 }
 
+/* Nothing that reads the value moves before this. */
+__device__ __forceinline__ void hold(float &value) { asm volatile("" : "+f"(value)); }
+
 /* Until no more than N of this thread's groups are under way. */
 template <int N> __device__ __forceinline__ void cp_async_wait()
 {

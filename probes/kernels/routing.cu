@@ -54,11 +54,11 @@ __device__ __forceinline__ Candidate better(const Candidate &best, const Candida
   return behind && (v > best.value || best.index == INT32_MAX) ? Candidate{v, (int32_t)e} : best;
 }
 
-/* Of all lanes'; of equals the lower index. Floats are compared as integers that order alike, above 0, which no candidate
- * has. */
+/* Of all lanes'; of equals the lower index. Floats are compared as integers that order alike, above 0, which no
+ * candidate has. */
 __device__ __forceinline__ Candidate best_of_warp(const Candidate &best)
 {
-  const unsigned all = 0xffffffffu, sign = 1u << 31, bits = __float_as_uint(best.value);
+  const unsigned all = 0xffffffffu, sign = 1u << 31, bits = __float_as_uint(best.value + 0.0f); /* no -0 */
   const unsigned mine = best.index == INT32_MAX ? 0 : bits & sign ? ~bits : bits | sign;
   const unsigned top = __reduce_max_sync(all, mine);
   const unsigned index = __reduce_min_sync(all, mine == top ? (unsigned)best.index : (unsigned)INT32_MAX);
@@ -124,8 +124,8 @@ extern "C" __global__ void sc_renormalize(float *weights, uint64_t rows, uint32_
   }
 }
 
-/* All of the above in one kernel, with the same bits. A lane keeps the choices of its own number and of 32 more, and with
- * KEEP the probabilities of its experts, ROUTE_KEPT at most. */
+/* All of the above in one kernel, with the same bits. A lane keeps the choices of its own number and of 32 more, and
+ * with KEEP the probabilities of its experts, ROUTE_KEPT at most. */
 constexpr uint32_t ROUTE_KEPT = 8;
 
 template <bool KEEP, typename T>
@@ -202,8 +202,8 @@ __device__ void route(const T *logits, int32_t *chosen, float *weights, uint64_t
 }
 
 extern "C" __global__ void sc_route_f32(const float *logits, int32_t *chosen, float *weights, uint64_t rows,
-                                        uint32_t experts, uint32_t k, uint32_t mode, uint32_t renormalise, uint64_t seed,
-                                        uint64_t stream)
+                                        uint32_t experts, uint32_t k, uint32_t mode, uint32_t renormalise,
+                                        uint64_t seed, uint64_t stream)
 {
   route(logits, chosen, weights, rows, experts, k, mode, renormalise, seed, stream);
 }

@@ -102,8 +102,8 @@ template <typename T, int WIDTH> struct alignas(WIDTH * sizeof(T)) Columns {
 };
 
 template <typename T, int WIDTH>
-__device__ __forceinline__ void combine_row(const T *sorted_out, const int32_t *place, const float *weight, T *y, uint32_t k,
-                                            uint32_t hidden)
+__device__ __forceinline__ void combine_row(const T *sorted_out, const int32_t *place, const float *weight, T *y,
+                                            uint32_t k, uint32_t hidden)
 {
   using Access = Columns<T, WIDTH>;
   for (uint32_t c = threadIdx.x; c < hidden / WIDTH; c += blockDim.x) {

@@ -89,7 +89,8 @@ static uint64_t place_of_tile(uint64_t row_tile, uint32_t column, uint64_t rows,
   return (group * k_tiles(columns) + column / SC_TILE_COLUMNS * height + within) * SC_TILE_BYTES;
 }
 
-/* Where a tile has the code in row `in`, column `column`: the first of two words, which pair of a block, which of the two. */
+/* Where a tile has the code in row `in`, column `column`: the first of two words, which pair of a block, which of the
+ * two. */
 struct code_place {
   uint32_t words; /* offset in the tile */
   uint32_t block, pair, high;
@@ -180,12 +181,14 @@ void sc_ref_fp4_tile(const uint8_t *codes, const uint8_t *scales, uint8_t *tiles
       if (column % NVFP4_BLOCK == 0)
         put_scale(tile, in, block % TILE_BLOCKS, tile_scale(scale));
       if (scale)
-        put_code(tile, place_of_code(in, column % SC_TILE_COLUMNS), codes[(row * columns + column) / 2] >> column % 2 * 4 & 15u);
+        put_code(tile, place_of_code(in, column % SC_TILE_COLUMNS),
+                 codes[(row * columns + column) / 2] >> column % 2 * 4 & 15u);
     }
   }
 }
 
-void sc_ref_fp4_untile(const uint8_t *tiles, uint8_t *codes, uint8_t *scales, uint64_t rows, uint32_t columns, bool gated)
+void sc_ref_fp4_untile(const uint8_t *tiles, uint8_t *codes, uint8_t *scales, uint64_t rows, uint32_t columns,
+                       bool gated)
 {
   memset(codes, 0, rows * columns / 2);
   memset(scales, 0, nvfp4_swizzled_bytes(rows, columns / NVFP4_BLOCK));
@@ -249,10 +252,10 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(s
 /* All rows of one expert, unpacked, and the columns that threads share out. */
 struct gemm_job {
   const struct sc_fused_gemm *p;
-  const float *a;                 /* [rows][k] */
-  const uint8_t *codes, *scales;  /* the expert's, out of their tiles */
-  uint64_t row0, rows;            /* padded rows */
-  uint64_t used;                  /* the first of them */
+  const float *a;                /* [rows][k] */
+  const uint8_t *codes, *scales; /* the expert's, out of their tiles */
+  uint64_t row0, rows;           /* padded rows */
+  uint64_t used;                 /* the first of them */
   uint32_t expert;
   bool up;
   _Atomic bool failed;
@@ -374,8 +377,15 @@ static bool gemm_of_expert(const struct sc_fused_gemm *p, int32_t first, int32_t
   float *a = sc_calloc_array(rows * p->k, sizeof *a);
   uint8_t *codes = sc_calloc_array((uint64_t)p->w_rows * p->k / 2, 1),
           *scales = sc_calloc_array(nvfp4_swizzled_bytes(p->w_rows, p->k / NVFP4_BLOCK), 1);
-  struct gemm_job job = {
-      .p = p, .a = a, .codes = codes, .scales = scales, .row0 = row0, .rows = rows, .used = used, .expert = expert, .up = up};
+  struct gemm_job job = {.p = p,
+                         .a = a,
+                         .codes = codes,
+                         .scales = scales,
+                         .row0 = row0,
+                         .rows = rows,
+                         .used = used,
+                         .expert = expert,
+                         .up = up};
   job.failed = !a || !codes || !scales;
   if (!job.failed) {
     for (uint64_t r = 0; r < used; r++) {

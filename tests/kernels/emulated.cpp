@@ -2,7 +2,8 @@
  * See emulated.h. */
 #include "emulated.h"
 
-namespace emulated {
+namespace emulated
+{
 
 Block block;
 Thread *current;
@@ -65,7 +66,7 @@ static void run_block(unsigned first)
   }
 }
 
-} // namespace emulated
+} /* namespace emulated */
 
 void emulate(unsigned blocks, unsigned threads, size_t shared, unsigned seed, const std::function<void()> &kernel)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A CUDA block on the CPU, enough of one to run the fused layer's kernels as they are written: a fiber a thread, and
- * everything that threads do together (barriers, shuffles, matrix operations) as a meeting at which the last to come does
- * the work. What is asynchronous on a device is done here as late as the rules allow: a copy when it is waited for, a wgmma
- * at its wait; what a copy is going to overwrite is poisoned when it is issued. So a kernel that forgets a wait, or lets a
- * buffer go too early, computes something else. Data races between threads that happen to be run in a good order, and what
- * ptxas makes of the code, are not seen: the device has the last word. */
+ * everything that threads do together (barriers, shuffles, matrix operations) as a meeting at which the last to come
+ * does the work. What is asynchronous on a device is done here as late as the rules allow: a cp.async when it is waited
+ * for, a wgmma at its wait, with what its registers hold then; what a cp.async is going to overwrite is poisoned when
+ * it is issued. A bulk copy is done at once. So a kernel that forgets a wait, or lets a buffer go too early, computes
+ * something else. Data races between threads that happen to be run in a good order, and what ptxas makes of the code,
+ * are not seen: the device has the last word. */
 #pragma once
 
 #include <algorithm>
@@ -26,11 +27,13 @@
 #include <cuda_fp4.h>
 #include <cuda_fp8.h>
 
-/* Runs `kernel` for every thread of every block, one block after the other. The threads of a block start in an order that
- * `seed` rotates. Ends the program with a message at a deadlock, and where the kernel writes behind `shared` bytes. */
+/* Runs `kernel` for every thread of every block, one block after the other. The threads of a block start in an order
+ * that `seed` rotates. Ends the program with a message at a deadlock, and where the kernel writes behind `shared`
+ * bytes. */
 void emulate(unsigned blocks, unsigned threads, size_t shared, unsigned seed, const std::function<void()> &kernel);
 
-namespace emulated {
+namespace emulated
+{
 
 constexpr size_t SHARED_BYTES = 256 * 1024;
 constexpr unsigned WARP = 32, WARPGROUP = 128;
@@ -46,7 +49,7 @@ struct Thread {
   std::vector<char> stack;
   unsigned number;
   bool done;
-  std::vector<Copy> copies;              /* not yet in a group */
+  std::vector<Copy> copies; /* not yet in a group */
   std::deque<std::vector<Copy>> groups;
 };
 
@@ -59,7 +62,7 @@ struct Meeting {
 
 struct Wgmma {
   float *c[WARPGROUP];
-  uint32_t a[WARPGROUP][4];
+  const uint32_t *a[WARPGROUP];
   uint64_t b;
   int n;
 };
@@ -82,7 +85,7 @@ struct Block {
   Warpgroup warpgroups[8];
   std::map<uint32_t, Barrier> mbarriers;
   std::map<uint32_t, std::deque<std::vector<Copy>>> arrivals; /* at them, of copies under way */
-  uint64_t progress; /* moves whenever something ends that others wait for */
+  uint64_t progress;                                          /* moves whenever something ends that others wait for */
 };
 
 extern Block block;
@@ -124,7 +127,7 @@ template <typename Value, typename From> Value exchange(Value value, From from)
   return both.out;
 }
 
-} // namespace emulated
+} /* namespace emulated */
 
 /* ---- what CUDA C gives device code ---- */
 
@@ -157,26 +160,14 @@ inline void __syncthreads()
   emulated::meet(emulated::block.barriers[0], emulated::block.threads, emulated::WARPGROUP, nullptr, [](void **) {});
 }
 
-inline void __syncwarp() { emulated::meet(emulated::warp(), emulated::WARP, emulated::WARPGROUP, nullptr, [](void **) {}); }
+inline void __syncwarp()
+{
+  emulated::meet(emulated::warp(), emulated::WARP, emulated::WARPGROUP, nullptr, [](void **) {});
+}
 
 template <typename Value> Value __shfl_xor_sync(unsigned, Value value, int offset)
 {
   return emulated::exchange(value, [=](unsigned l) { return l ^ (unsigned)offset; });
-}
-
-template <typename Value, typename Choose> Value emulated_reduce(Value value, Choose choose)
-{
-  for (int offset = emulated::WARP / 2; offset > 0; offset /= 2)
-    value = choose(value, __shfl_xor_sync(~0u, value, offset));
-  return value;
-}
-inline unsigned __reduce_max_sync(unsigned, unsigned value)
-{
-  return emulated_reduce(value, [](unsigned a, unsigned b) { return std::max(a, b); });
-}
-inline unsigned __reduce_min_sync(unsigned, unsigned value)
-{
-  return emulated_reduce(value, [](unsigned a, unsigned b) { return std::min(a, b); });
 }
 
 inline unsigned __ballot_sync(unsigned, bool vote)
@@ -222,15 +213,6 @@ inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __expf(float x) { return expf(x); }
 inline float __fmul_rn(float a, float b) { return a * b; }
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector)
-{
-  const uint64_t both = (uint64_t)b << 32 | a;
-  unsigned out = 0;
-  for (unsigned i = 0; i < 4; i++)
-    out |= (unsigned)(both >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
-  return out;
-}
 inline int __clz(int value) { return value ? __builtin_clz((unsigned)value) : 32; }
 [[noreturn]] inline void __trap() { emulated::give_up("__trap"); }
 inline int __popc(unsigned value) { return __builtin_popcount(value); }

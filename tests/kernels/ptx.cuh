@@ -15,6 +15,7 @@ inline uint32_t shared_address(const void *pointer)
 }
 
 inline uint32_t keep(uint32_t value) { return value; }
+inline void hold(float &) {}
 
 inline uint32_t select_bits(uint32_t mask, uint32_t a, uint32_t b) { return (mask & a) | (~mask & b); }
 
@@ -209,7 +210,7 @@ template <int N> void wgmma_m64k16(float (&c)[N / 2], const uint32_t (&a)[4], ui
                      if (thread.b != wgmma.b)
                        emulated::give_up("threads give a wgmma different descriptors");
                      wgmma.c[t] = thread.c;
-                     memcpy(wgmma.a[t], thread.a, sizeof wgmma.a[t]);
+                     wgmma.a[t] = thread.a;
                    }
                    group.open.push_back(wgmma);
                  });

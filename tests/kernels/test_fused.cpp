@@ -11,7 +11,8 @@ extern "C" {
 }
 #undef static
 
-namespace {
+namespace
+{
 
 uint64_t state = 1;
 int failures;
@@ -42,7 +43,8 @@ struct Operands {
   sc_fused_gemm arguments;
 };
 
-/* Random codes; scales of every kind, 0 and subnormal ones among them. Returns whether the kernel's tiles are the twin's. */
+/* Random codes; scales of every kind, 0 and subnormal ones among them. Returns whether the kernel's tiles are the
+ * twin's. */
 bool make_tiles(const Case &c, Operands &o, uint32_t w_rows)
 {
   const size_t codes_bytes = (size_t)w_rows * c.k / 2, scales_bytes = nvfp4_swizzled_bytes(w_rows, c.k / 16),
@@ -56,9 +58,13 @@ bool make_tiles(const Case &c, Operands &o, uint32_t w_rows)
       byte = (uint8_t)random_bits();
     for (uint8_t &scale : scales) {
       const uint32_t kind = random_bits() % 20;
-      scale = (uint8_t)(kind == 0 ? 0 : kind < 4 ? 1 + random_bits() % 7 : kind == 4 ? 0x7e : 0x28 + random_bits() % 24);
+      scale = (uint8_t)(kind == 0   ? 0
+                        : kind < 4  ? 1 + random_bits() % 7
+                        : kind == 4 ? 0x7e
+                                    : 0x28 + random_bits() % 24);
     }
-    emulate(3, SC_BLOCK, 0, e, [&] { sc_fp4_tile(codes.data(), scales.data(), &o.tiles[e * bytes], w_rows, c.k, gated); });
+    emulate(3, SC_BLOCK, 0, e,
+            [&] { sc_fp4_tile(codes.data(), scales.data(), &o.tiles[e * bytes], w_rows, c.k, gated); });
     sc_ref_fp4_tile(codes.data(), scales.data(), expected.data(), w_rows, c.k, gated);
     same = same && memcmp(expected.data(), &o.tiles[e * bytes], bytes) == 0;
   }
@@ -198,13 +204,14 @@ void test(const Case &c)
   const double tolerance = largest * (c.round_trip ? 0.2 : type == SC_BF16 ? 0x1p-8 : 1e-5);
   const bool ok = tiled && aligned && wrong_place == 0 && written > 0 && worst <= tolerance;
   failures += !ok;
-  printf("%s %s %3d rows%s%s%s, k %u, n %u, %u experts, %u tokens, top-%u: %zu values in %d blocks, error %.2g of %.3g%s%s\n",
+  printf("%s %s %3d rows%s%s%s, k %u, n %u, %u experts, %u tokens, top-%u: %zu values in %d blocks, error %.2g of "
+         "%.3g%s%s\n",
          ok ? "ok    " : "WRONG ", c.up ? c.gated ? "up     " : "ungated" : "down   ", c.rows, c.split ? " split" : "",
-         c.fp32 ? " fp32" : "", c.round_trip ? " w4a4" : "", c.k, c.n, c.experts, c.tokens, c.top_k, written, o.block_count,
-         worst, largest, tiled ? "" : ", tiles differ", aligned ? "" : ", blocks differ");
+         c.fp32 ? " fp32" : "", c.round_trip ? " w4a4" : "", c.k, c.n, c.experts, c.tokens, c.top_k, written,
+         o.block_count, worst, largest, tiled ? "" : ", tiles differ", aligned ? "" : ", blocks differ");
 }
 
-} // namespace
+} /* namespace */
 
 int main()
 {
@@ -223,5 +230,10 @@ int main()
     test({kind.rows, kind.split, false, true, false, false, 576, 272, 3, kind.tokens, 2});
     test({kind.rows, kind.split, false, true, true, false, 1104, 144, 3, kind.tokens, 1});
   }
+  for (const uint32_t tokens : {192u, 193u, 200u}) /* last blocks of 64, 65 and 72 rows */
+    if (MOST_ROWS == 128) {
+      test({128, false, true, true, false, false, 128, 96, 1, tokens, 1});
+      test({128, false, false, true, false, false, 128, 96, 1, tokens, 1});
+    }
   return failures != 0;
 }
