@@ -46,17 +46,24 @@ static void start(Thread &thread, unsigned number)
   makecontext(&thread.context, enter, 0);
 }
 
-/* Every thread in turn, until all are done. */
-static void run_block(unsigned first)
+/* Every thread in turn, until all are done: each round begins with another one, goes up or down, and leaves out some
+ * warps, as one that is slow. */
+static void run_block(uint32_t random)
 {
   int idle = 0;
   for (unsigned left = 1; left > 0;) {
     const uint64_t before = block.progress;
+    random = random * 1664525u + 1013904223u;
+    const unsigned first = (random >> 8) % block.threads, slow = random >> 20;
     left = 0;
     for (unsigned i = 0; i < block.threads; i++) {
-      current = &threads[(first + i) % block.threads];
+      current = &threads[(first + (random >> 31 ? block.threads - i : i)) % block.threads];
       if (current->done)
         continue;
+      if ((slow ^ current->number / WARP) % 4 == 0) {
+        left++;
+        continue;
+      }
       swapcontext(&scheduler, &current->context);
       left += !current->done;
     }
@@ -81,7 +88,7 @@ void emulate(unsigned blocks, unsigned threads, size_t shared, unsigned seed, co
     memset(emulated::shared, POISON, SHARED_BYTES);
     for (unsigned i = 0; i < threads; i++)
       start(emulated::threads[i], i);
-    run_block((seed + number) % threads);
+    run_block(seed + number);
     if (std::any_of(emulated::shared + shared, emulated::shared + SHARED_BYTES, [](uint8_t b) { return b != POISON; }))
       give_up("shared memory was written behind what was asked for");
   }

@@ -3,6 +3,8 @@
  * GEMMs as far as another order of sums goes. Every kind of block, shapes with ragged edges, padding poisoned. */
 #include "emulated.h"
 
+#include <sys/mman.h>
+
 #include "fused.cu"
 
 #define static /* of array parameters, which C++ does not know */
@@ -31,14 +33,49 @@ struct Case {
   uint32_t k, n, experts, tokens, top_k;
 };
 
+/* An array that ends where a page begins that nobody may touch. */
+template <typename T> class Guarded
+{
+public:
+  Guarded() = default;
+  Guarded(const Guarded &) = delete;
+  Guarded &operator=(const Guarded &) = delete;
+  ~Guarded()
+  {
+    if (pages != nullptr)
+      munmap(pages, bytes + PAGE);
+  }
+  void resize(size_t new_count)
+  {
+    count = new_count;
+    const size_t used = (count * sizeof(T) + 15) / 16 * 16;
+    bytes = (used + PAGE - 1) / PAGE * PAGE;
+    pages =
+        static_cast<char *>(mmap(nullptr, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (pages == MAP_FAILED || mprotect(pages + bytes, PAGE, PROT_NONE) != 0)
+      emulated::give_up("no memory");
+    first = reinterpret_cast<T *>(pages + bytes - used);
+  }
+  T *data() { return first; }
+  T *begin() { return first; }
+  T *end() { return first + count; }
+  T &operator[](size_t i) { return first[i]; }
+
+private:
+  static constexpr size_t PAGE = 4096;
+  char *pages = nullptr;
+  T *first = nullptr;
+  size_t bytes = 0, count = 0;
+};
+
 /* One GEMM's operands. */
 struct Operands {
-  std::vector<uint8_t> tiles;
-  std::vector<int32_t> slots;
-  std::vector<sc_fused_block> blocks;
+  Guarded<uint8_t> tiles;
+  Guarded<int32_t> slots;
+  Guarded<sc_fused_block> blocks;
   int32_t block_count;
-  std::vector<uint16_t> a;
-  std::vector<float> alpha, bias;
+  Guarded<uint16_t> a;
+  Guarded<float> alpha, bias;
   float global;
   sc_fused_gemm arguments;
 };
@@ -52,7 +89,8 @@ bool make_tiles(const Case &c, Operands &o, uint32_t w_rows)
   const bool gated = c.up && c.gated;
   std::vector<uint8_t> codes(codes_bytes), scales(scales_bytes), expected(bytes);
   bool same = true;
-  o.tiles.assign(c.experts * bytes, 0xee);
+  o.tiles.resize(c.experts * bytes);
+  std::fill(o.tiles.begin(), o.tiles.end(), 0xee);
   for (uint32_t e = 0; e < c.experts; e++) {
     for (uint8_t &byte : codes)
       byte = (uint8_t)random_bits();
@@ -84,16 +122,18 @@ bool make_rows(const Case &c, Operands &o)
       chosen[t * c.top_k + j] = (int32_t)((first + j) % c.experts);
   }
   memset(blocks.data(), 0xff, blocks.size() * sizeof blocks[0]);
-  o.slots = slots;
-  o.blocks = blocks;
+  o.slots.resize(slots.size());
+  std::copy(slots.begin(), slots.end(), o.slots.begin());
+  o.blocks.resize(blocks.size());
+  std::copy(blocks.begin(), blocks.end(), o.blocks.begin());
   emulate(c.experts, SC_FUSED_ALIGN_THREADS, 0, 1, [&] {
     sc_fused_align(chosen.data(), o.slots.data(), inverse.data(), o.blocks.data(), &o.block_count, choices, c.experts,
                    (uint32_t)c.rows);
   });
   sc_ref_fused_align(chosen.data(), slots.data(), expected_inverse.data(), blocks.data(), &count, choices, c.experts,
                      (uint32_t)c.rows);
-  return count == o.block_count && slots == o.slots && inverse == expected_inverse &&
-         memcmp(blocks.data(), o.blocks.data(), blocks.size() * sizeof blocks[0]) == 0;
+  return count == o.block_count && std::equal(slots.begin(), slots.end(), o.slots.begin()) &&
+         inverse == expected_inverse && memcmp(blocks.data(), o.blocks.data(), blocks.size() * sizeof blocks[0]) == 0;
 }
 
 uint16_t to_bf16(float value) { return emulated_bits<uint16_t>(__float2bfloat16_rn(value)); }
