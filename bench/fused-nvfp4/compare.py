@@ -9,7 +9,8 @@ roofline, TFLOP/s, GB/s, and whether the aims are met.
 One process for ours (bench_fused), one for the rival (rival.py), which take turns: a round is some forwards of one of them,
 the order of fused plain, fused graph, sorted plain, rival plain and rival graph changes from round to round, and times are
 medians over rounds. Both use the experts of one drawn routing. --seconds: points that do not fit are told as not measured.
---check: no times and no GPU: sets up each point, on the simulated device and the CPU, and prints bytes and operations.
+--check: no times and no GPU: sets up each point, on the simulated device of the build and the CPU, and prints bytes and
+operations; of a small shape where none is named, since the CPU takes minutes for a large one.
 
 Exit status: 0 measured and every aim met, 1 an aim missed, 2 usage, 3 something could not be measured.
 """
@@ -31,6 +32,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SHAPES = "mixtral-8x7b,qwen3-30b-a3b,gpt-oss-120b"
 TOKENS = "1,16,64,512,4096"
+CHECK_SHAPES, CHECK_TOKENS = "minimind-3-moe", "1,16"
 MODES = [("fused", "plain"), ("fused", "graph"), ("sorted", "plain"), ("rival", "plain"), ("rival", "graph")]
 ROUND_US = 8000.0  # a round is about this long, so that the events' own cost does not count
 MOST_FORWARDS = 400
@@ -57,6 +59,8 @@ class Server:
         try:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
                                             env=environment)
+        except FileNotFoundError as why:
+            raise NotMeasured(f"{name} did not start: there is no {command[0]}; build it (make), or name it") from why
         except OSError as why:
             raise NotMeasured(f"{name} did not start: {why}") from why
         self.rest = b""
@@ -104,8 +108,8 @@ class Server:
         self.errors.close()
 
 
-def library_path():
-    """Where toolkits and Python wheels keep the CUDA libraries, after what the user set."""
+def library_path(simulated=None):
+    """Where toolkits and Python wheels keep the CUDA libraries, after the simulated ones, if any, and what the user set."""
     torch = importlib.util.find_spec("torch")
     roots = {*site.getsitepackages(), sysconfig.get_paths()["purelib"]}
     if torch and torch.origin:
@@ -117,7 +121,7 @@ def library_path():
         if os.path.isdir(parent):
             folders += [os.path.join(parent, name, "lib") for name in sorted(os.listdir(parent))]
     found = [f for f in folders if any(os.path.exists(f"{f}/{so}") for so in ("libcudart.so.13", "libcublas.so.13"))]
-    return ":".join([path for path in [os.environ.get("LD_LIBRARY_PATH")] if path] + found)
+    return ":".join([path for path in [simulated, os.environ.get("LD_LIBRARY_PATH")] if path] + found)
 
 
 def built():
@@ -128,7 +132,9 @@ def built():
 
 def start_ours(options):
     command = shlex.split(options.bench) + ["--act-quant", options.act_quant, "--seed", str(options.seed)]
-    return Server("bench_fused", command + ["--check"] * options.check, dict(os.environ, LD_LIBRARY_PATH=library_path()))
+    simulated = os.path.join(os.path.dirname(command[0]), os.pardir, "lib", "simcuda") if options.check else None
+    return Server("bench_fused", command + ["--check"] * options.check,
+                  dict(os.environ, LD_LIBRARY_PATH=library_path(simulated)))
 
 
 def start_rival(options):
@@ -376,8 +382,9 @@ def table(report):
         else:
             cells = [cell(row) for _, cell in COLUMNS]
         print("| " + " | ".join(cells) + " |")
-    print("\nTimes: medians over rounds (p10 to p90), of one forward with routing. Pairs: launched / replayed from a CUDA graph; an aim "
-          "is met where both meet it.\nSorted dispatch waits for the host once, so no graph holds it; it has no biases.")
+    if None not in ceilings.values():
+        print("\nTimes: medians over rounds (p10 to p90), of one forward with routing. Pairs: launched / replayed from a CUDA graph; an "
+              "aim is met where both meet it.\nSorted dispatch waits for the host once, so no graph holds it; it has no biases.")
     for row in report["rows"]:
         place = f"{row['shape']}, {row['tokens']} tokens"
         if "not_measured" in row:
@@ -421,8 +428,8 @@ def natural(text):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", type=words, default=SHAPES, help=f"names in configs/, or paths ({SHAPES})")
-    parser.add_argument("--tokens", type=numbers, default=TOKENS, help=f"({TOKENS})")
+    parser.add_argument("--shapes", type=words, help=f"names in configs/, or paths ({SHAPES}; --check: {CHECK_SHAPES})")
+    parser.add_argument("--tokens", type=numbers, help=f"({TOKENS}; --check: {CHECK_TOKENS})")
     parser.add_argument("--rounds", type=positive, default=15, help="of each point, at most (15)")
     parser.add_argument("--seconds", type=positive, default=280, help="for everything (280)")
     parser.add_argument("--act-quant", choices=("w4a16", "w4a4"), default="w4a16", help="activations of the fused layer (w4a16)")
@@ -431,7 +438,10 @@ def arguments():
     parser.add_argument("--rival", default=shlex.join([sys.executable, os.path.join(HERE, "rival.py")]))
     parser.add_argument("--json", metavar="FILE", help="everything, for programs; - is standard output, instead of the table")
     parser.add_argument("--check", action="store_true")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.shapes = options.shapes or words(CHECK_SHAPES if options.check else SHAPES)
+    options.tokens = options.tokens or numbers(CHECK_TOKENS if options.check else TOKENS)
+    return options
 
 
 def write_json(report, path):

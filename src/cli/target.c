@@ -94,9 +94,10 @@ static enum sc_status cannot_look(const struct target *target, struct sc_error *
   if (reason == ENOENT || reason == ESRCH)
     return nobody(target->pid, err);
   return sc_error_set(err, SC_ERR_MEASURE,
-                      "cannot look into process %ld (%s): %s. Run synccount as root; a process that may not be looked "
-                      "at (setuid, or by its own wish) is closed to everybody else",
-                      (long)target->pid, target->name, strerror(reason));
+                      "cannot look into process %ld (%s): %s. %s; a process that may not be looked at (setuid, or by its "
+                      "own wish) is closed to everybody else",
+                      (long)target->pid, target->name, strerror(reason),
+                      geteuid() == 0 ? "Root may not here: the container lacks CAP_SYS_PTRACE" : "Run synccount as root");
 }
 
 static bool begins(const char *path, const char *name)
