@@ -203,14 +203,17 @@ static const char *const *environment(const struct passes *passes, bool traced, 
   return (const char *const *)finish(list);
 }
 
+#define PROBE_PREFIX "synccount-probe: "
+
+static bool begins_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
+
 /* The last line that the probe wrote itself, without its end; the tracer's lines begin with "synccount: ". "" if none.
  */
 static void last_words(const struct sc_buf *lines, bool of_tracer, struct sc_buf *out)
 {
-  static const char tracer[] = "synccount: ";
   for (const char *line = lines->data; line && *line;) {
     size_t length = strcspn(line, "\n");
-    if (length && (strncmp(line, tracer, sizeof tracer - 1) == 0) == of_tracer) {
+    if (length && begins_with(line, "synccount: ") == of_tracer) {
       out->len = 0;
       sc_buf_put_printable(out, line, length);
     }
@@ -218,18 +221,50 @@ static void last_words(const struct sc_buf *lines, bool of_tracer, struct sc_buf
   }
 }
 
-static void print_lines(const struct child_result *result)
+/* What the probe says behind its name; NULL if the line does not begin with that. */
+static const char *behind_name(const char *line)
+{
+  return begins_with(line, PROBE_PREFIX) ? line + strlen(PROBE_PREFIX) : NULL;
+}
+
+/* Whether the error ends with these words, so that saying them before it tells nothing more. */
+static bool is_told(const char *line, const struct sc_error *err)
+{
+  const char *words = behind_name(line);
+  if (!words)
+    words = line;
+  size_t length = strlen(words), whole = strlen(err->message);
+  return length <= whole && strcmp(err->message + whole - length, words) == 0;
+}
+
+/* The tracer's last line names a file that mostly goes with our folder, and that is no report of anything. */
+static bool is_of_our_trace(const char *line) { return begins_with(line, "synccount: trace in "); }
+
+/* What was said before the error, but for what the error says itself. */
+static void print_lines(const struct child_result *result, const struct sc_error *err)
 {
   struct sc_buf printable = {0};
   for (const char *line = result->lines.data; line && *line;) {
     size_t length = strcspn(line, "\n");
     printable.len = 0;
     sc_buf_put_printable(&printable, line, length);
-    if (length && !printable.failed)
+    if (length && !printable.failed && !is_told(printable.data, err) && !is_of_our_trace(printable.data))
       cli_say("probe: %s", printable.data);
     line += length + (line[length] == '\n');
   }
   sc_buf_free(&printable);
+}
+
+/* Why it ended with a status of its own. What it refuses was the user's to give, so its words are the whole error;
+ * status 2 of another program in its place may mean anything. */
+static enum sc_status refuse(enum passes_kind kind, int status, const struct sc_buf *words, struct sc_error *err)
+{
+  const char *said = words->len ? words->data : "it said nothing", *own = behind_name(said);
+  if (status == 2 && own)
+    return sc_error_set(err, SC_ERR_USAGE, "%s", own);
+  return sc_error_set(err, status == 2 ? SC_ERR_USAGE : SC_ERR_MEASURE,
+                      "the probe could not run pass %s (exit status %d): %.700s", kinds[kind].pass, status,
+                      own ? own : said);
 }
 
 static enum sc_status judge(const struct passes *passes, enum passes_kind kind, const struct child_result *result,
@@ -248,9 +283,7 @@ static enum sc_status judge(const struct passes *passes, enum passes_kind kind, 
         "the lines above",
         result->signal, strsignal(result->signal), kinds[kind].pass);
   else if (result->status != 0 && result->status != 1) /* 1: a verification failed, which the document tells */
-    status = sc_error_set(err, result->status == 2 ? SC_ERR_USAGE : SC_ERR_MEASURE,
-                          "the probe could not run pass %s (exit status %d): %.700s", kinds[kind].pass, result->status,
-                          words.len ? words.data : "it said nothing");
+    status = refuse(kind, result->status, &words, err);
   else if (access(path, R_OK) != 0)
     status = sc_error_set(err, SC_ERR_MEASURE, "the probe ended without its document %s", path);
   sc_buf_free(&words);
@@ -295,7 +328,7 @@ enum sc_status passes_run(const struct passes *passes, enum passes_kind kind, st
     if (status == SC_OK && kind == PASS_COUNTS)
       status = traced_something(passes, &result, err);
     if (status != SC_OK && kind != PASS_RULER_BESIDE)
-      print_lines(&result);
+      print_lines(&result, err);
   }
   sc_buf_free(&result.lines);
   strings_free(&argv);
