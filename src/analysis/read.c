@@ -474,8 +474,8 @@ enum sc_status sc_analysis_read(struct sc_reader *reader, const struct sc_analys
   if (status == SC_OK) {
     add_beyond(reader, options->capture_range, process);
     status = sc_analysis_finish(analysis, label, process, findings, NULL);
-  if (status == SC_OK && !warn_of_modules(reader, process, label, findings))
-    status = SC_ERR_NOMEM;
+    if (status == SC_OK && !warn_of_modules(reader, process, label, findings))
+      status = SC_ERR_NOMEM;
   }
   if (status == SC_OK &&
       (!add_losses(reader, gaps, label, process, findings) || !add_conditions(reader, process, label, findings)))
