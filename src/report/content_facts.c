@@ -63,6 +63,8 @@ static bool told_of_link(const struct telling *t)
   return text_of(pcie(t, "link_speed")) && !isnan(number_of(pcie(t, "link_width")));
 }
 
+static bool told_of_generation(const struct telling *t) { return told_of_link(t) && !isnan(number_of(t->field)); }
+
 /* Where the GPU hangs, and whether the process may run there. */
 static bool tell_numa(const struct telling *t)
 {
@@ -153,8 +155,8 @@ static const struct fact {
     {"host", "cupti", NULL, NULL},
     {"host.pcie", "bus_id", NULL, NULL},
     {"host.pcie", "link_speed", tell_link, NULL},
-    {"host.pcie", "link_width", NULL, NULL},
-    {"host.pcie", "generation", NULL, NULL},
+    {"host.pcie", "link_width", told_of_link, NULL},
+    {"host.pcie", "generation", told_of_generation, NULL},
     {"host.pcie", "max_link_speed", told_of_link, NULL},
     {"host.pcie", "max_link_width", told_of_link, NULL},
     {"device", "name", NULL, NULL},

@@ -319,6 +319,8 @@ static void facts_read_like_facts(void **state)
   assert_says(text,
               "\n  PCIe: 16.0 GT/s x16 (Gen4); the device could do 32.0 GT/s x16 (an idle link may be slowed down)\n");
   assert_silent(text, "max link");
+  assert_silent(text, "link width");
+  assert_silent(text, "generation");
   assert_says(text, "\n  GPU on NUMA node 0; its CPUs: 0-15\n");
   assert_silent(text, "NUMA allowed");
   assert_says(text, "\n  governor: not known\n  SMT: no\n  MPS: no\n");
@@ -377,6 +379,11 @@ static void facts_without_their_neighbours_are_told_plainly(void **state)
   assert_says(text, "\n  PCIe link speed: 32.0 GT/s\n  PCIe max link width: 16\n");
   assert_says(text, "\n  SM clock max: fast\n");
   assert_says(text, "\n  GPU NUMA node: near\n  GPU NUMA CPUs: 0-15\n  MPS: maybe\n");
+  free(text);
+  assert_true(sc_findings_number(f, "host.pcie", "link_width", 16));
+  assert_true(sc_findings_text(f, "host.pcie", "generation", "fifth"));
+  text = text_of(f);
+  assert_says(text, "\n  PCIe: 32.0 GT/s x16\n  PCIe generation: fifth\n");
   free(text);
   sc_findings_free(f);
 }
