@@ -229,6 +229,19 @@ static bool add_field(struct sc_findings *f, const char *group, const char *key,
   return !json_is_null(value) || sc_json_field_is_known(group, key) || sc_findings_text(f, group, key, NULL);
 }
 
+static void take_field(struct reading *r, struct sc_findings *f, const char *group, const char *key,
+                       const json_t *value)
+{
+  if (r->failed)
+    return;
+  if (json_is_array(value) || json_is_object(value)) {
+    snprintf(r->place, sizeof r->place, "%s", group);
+    refuse(r, key, "a text, a number, true or false");
+  } else if (!add_field(f, group, key, value)) {
+    no_memory(r);
+  }
+}
+
 static void take_fields(struct reading *r, const json_t *root, const char *group, struct sc_findings *f)
 {
   const json_t *object = part(r, root, group, JSON_OBJECT);
@@ -236,18 +249,17 @@ static void take_fields(struct reading *r, const json_t *root, const char *group
   json_t *value, *below;
   json_object_foreach((json_t *)object, key, value)
   {
-    if (json_is_object(value)) {
+    if (json_is_object(value) && !sc_json_field_is_known(group, key)) {
       char *name = sc_asprintf("%s.%s", group, key);
       if (!name)
         no_memory(r);
       json_object_foreach(value, inner, below)
       {
-        if (name && !add_field(f, name, inner, below))
-          no_memory(r);
+        take_field(r, f, name, inner, below);
       }
       free(name);
-    } else if (!(strcmp(group, "device") == 0 && strcmp(key, "simulated") == 0) && !add_field(f, group, key, value)) {
-      no_memory(r);
+    } else if (!(strcmp(group, "device") == 0 && strcmp(key, "simulated") == 0)) {
+      take_field(r, f, group, key, value);
     }
   }
 }

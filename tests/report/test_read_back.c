@@ -11,19 +11,26 @@
 #include "programs.h"
 #include "test_support.h"
 
-static void read_into(struct sc_findings *f, const char *json)
+static enum sc_status read_json(struct sc_findings *f, const char *json, struct sc_error *err)
 {
   char path[] = "/tmp/synccount-read-back-XXXXXX";
   int fd = mkstemp(path);
-  struct sc_error err = {0};
   FILE *file = fdopen(fd, "w");
 
   assert_non_null(file);
   assert_int_equal(fwrite(json, 1, strlen(json), file), strlen(json));
   assert_int_equal(fclose(file), 0);
-  if (sc_report_read_json(path, f, &err) != SC_OK)
-    fail_msg("%s", err.message);
+  enum sc_status status = sc_report_read_json(path, f, err);
   unlink(path);
+  return status;
+}
+
+static void read_into(struct sc_findings *f, const char *json)
+{
+  struct sc_error err = {0};
+
+  if (read_json(f, json, &err) != SC_OK)
+    fail_msg("%s", err.message);
 }
 
 /* The version is that of who writes. */
@@ -307,6 +314,40 @@ static void facts_of_any_name_are_the_same_again(void **state)
   sc_findings_free(f);
 }
 
+/* Nothing that a report tells of host, device or conditions is passed over. */
+static void facts_of_other_kinds_are_refused(void **state)
+{
+  static const struct {
+    const char *facts, *place;
+  } wrong[] = {
+      {"\"host\": {\"cpu\": [1, 2]}", "host.cpu"},
+      {"\"host\": {\"cpu\": {\"model\": \"x\"}}", "host.cpu"},
+      {"\"host\": {\"odd\": []}", "host.odd"},
+      {"\"host\": {\"pcie\": {\"link_width\": [16]}}", "host.pcie.link_width"},
+      {"\"host\": {\"pcie\": {\"bus_id\": {}}}", "host.pcie.bus_id"},
+      {"\"device\": {\"name\": [\"x\"]}", "device.name"},
+      {"\"conditions\": {\"mps\": [true]}", "conditions.mps"},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < SC_COUNTOF(wrong); i++) {
+    struct sc_findings *f = sc_findings_new();
+    struct sc_error err = {0};
+    char *json = sc_asprintf("{\"schema\": \"synccount/report/1\", %s}", wrong[i].facts);
+    char *wanted = sc_asprintf(": %s is not a text, a number, true or false: ", wrong[i].place);
+
+    assert_non_null(f);
+    assert_non_null(json);
+    assert_non_null(wanted);
+    assert_int_equal(read_json(f, json, &err), SC_ERR_FORMAT);
+    if (!strstr(err.message, wanted))
+      fail_msg("no '%s' in '%s'", wanted, err.message);
+    free(json);
+    free(wanted);
+    sc_findings_free(f);
+  }
+}
+
 /* Each run keeps the floors of what its own report assumed. */
 static void reports_that_assumed_other_round_trips_are_read_together(void **state)
 {
@@ -433,6 +474,7 @@ int main(void)
       cmocka_unit_test(a_drifting_ruler_is_said_once),
       cmocka_unit_test(two_drifting_rulers_are_both_said),
       cmocka_unit_test(facts_of_any_name_are_the_same_again),
+      cmocka_unit_test(facts_of_other_kinds_are_refused),
       cmocka_unit_test(reports_that_assumed_other_round_trips_are_read_together),
       cmocka_unit_test(a_floor_is_told_at_what_its_report_assumed),
       cmocka_unit_test(what_was_simulated_stays_so_beside_what_was_not),
