@@ -2,6 +2,7 @@
  * Messages to people: standard error, whole lines, one write each. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -21,12 +22,16 @@ static void write_line(const struct sc_buf *buf)
   }
 }
 
+/* A message may hold names and bytes of files: none of them steers the terminal or begins a line. Lines end in the tail
+ * alone. */
 static void say(const char *format, va_list args, const char *tail)
 {
   char text[2048];
   vsnprintf(text, sizeof text, format, args);
   struct sc_buf buf = {0};
-  sc_buf_printf(&buf, "synccount: %s%s\n", text, tail);
+  sc_buf_puts(&buf, "synccount: ");
+  sc_buf_put_printable(&buf, text, strlen(text));
+  sc_buf_printf(&buf, "%s\n", tail);
   fflush(stdout); /* keeps the order on a terminal */
   write_line(&buf);
   sc_buf_free(&buf);
