@@ -404,7 +404,41 @@ def verdict(report):
 
 
 def words(text):
-    return [word for word in text.split(",") if word]
+    found = [word for word in text.split(",") if word]
+    if not found:
+        raise argparse.ArgumentTypeError(f'"{text}" names nothing')
+    return found
+
+
+def shapes(text):
+    spaced = [word for word in words(text) if word.split() != [word]]
+    if spaced:  # bench_fused reads words
+        raise argparse.ArgumentTypeError(f'"{spaced[0]}": bench_fused takes no path with spaces; link or copy it')
+    return words(text)
+
+
+def command(text):
+    try:
+        found = shlex.split(text)
+    except ValueError as why:
+        raise argparse.ArgumentTypeError(f"{text}: {why}") from why
+    if not found:
+        raise argparse.ArgumentTypeError("an empty command")
+    return text
+
+
+def writable(path):
+    """Now rather than after the measurement."""
+    if path != "-":
+        new = not os.path.lexists(path)
+        try:
+            with open(path, "a", encoding="utf-8"):
+                pass
+            if new:
+                os.unlink(path)
+        except OSError as why:
+            raise argparse.ArgumentTypeError(f"cannot write {path}: {why.strerror}") from why
+    return path
 
 
 def numbers(text):
@@ -428,15 +462,15 @@ def natural(text):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", type=words, help=f"names in configs/, or paths ({SHAPES}; --check: {CHECK_SHAPES})")
+    parser.add_argument("--shapes", type=shapes, help=f"names in configs/, or paths ({SHAPES}; --check: {CHECK_SHAPES})")
     parser.add_argument("--tokens", type=numbers, help=f"({TOKENS}; --check: {CHECK_TOKENS})")
     parser.add_argument("--rounds", type=positive, default=15, help="of each point, at most (15)")
     parser.add_argument("--seconds", type=positive, default=280, help="for everything (280)")
     parser.add_argument("--act-quant", choices=("w4a16", "w4a4"), default="w4a16", help="activations of the fused layer (w4a16)")
     parser.add_argument("--seed", type=natural, default=0)
-    parser.add_argument("--bench", default=built(), help="(%(default)s)")
-    parser.add_argument("--rival", default=shlex.join([sys.executable, os.path.join(HERE, "rival.py")]))
-    parser.add_argument("--json", metavar="FILE", help="everything, for programs; - is standard output, instead of the table")
+    parser.add_argument("--bench", type=command, default=built(), help="(%(default)s)")
+    parser.add_argument("--rival", type=command, default=shlex.join([sys.executable, os.path.join(HERE, "rival.py")]))
+    parser.add_argument("--json", metavar="FILE", type=writable, help="everything, for programs; - is standard output, instead of the table")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     options.shapes = options.shapes or words(CHECK_SHAPES if options.check else SHAPES)
@@ -470,10 +504,14 @@ def main():
     report = {"schema": "synccount/bench-fused-nvfp4/1", "device": run.device, "act_quant": options.act_quant,
               "seed": options.seed, "ceilings": ceilings, "ceiling_samples": run.ceilings,
               "rows": [judge(point, ceilings) for point in run.points]}
-    if options.json:
-        write_json(report, options.json)
     if options.json != "-":
         table(report)
+    if options.json:
+        try:
+            write_json(report, options.json)
+        except OSError as why:
+            print(f"compare.py: cannot write {options.json}: {why.strerror}", file=sys.stderr)
+            return 3
     return verdict(report)
 
 

@@ -202,7 +202,9 @@ def not_measured():
     expect("no bench: status", (status, "compare.py: bench_fused did not start" in text), (3, True))
     status, report, text, _ = compare(changed(setup={"copies_wanted": 3}))
     expect("too few copies are told", "memory holds only 2 copies of the weights" in text, True)
-    for options in (["--tokens", "1,x"], ["--tokens", "0"], ["--rounds", "0"], ["--seed", "-1"], ["--act-quant", "w8"]):
+    for options in (["--tokens", "1,x"], ["--tokens", "0"], ["--rounds", "0"], ["--seed", "-1"], ["--act-quant", "w8"],
+                    ["--tokens", ","], ["--shapes", ",,"], ["--shapes", "a b"], ["--rival", "'x"], ["--bench", ""],
+                    ["--json", "/nonexistent/x"]):
         expect(f"{options}: status", compare(PLAN, *options)[0], 2)
 
 
