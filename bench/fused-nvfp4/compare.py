@@ -60,7 +60,7 @@ class Server:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
                                             env=environment)
         except FileNotFoundError as why:
-            raise NotMeasured(f"{name} did not start: there is no {command[0]}; build it (make), or name it") from why
+            raise NotMeasured(f"{name} did not start: there is no {command[0]}; build it (make), or name another") from why
         except OSError as why:
             raise NotMeasured(f"{name} did not start: {why}") from why
         self.rest = b""

@@ -154,7 +154,7 @@ enum sc_status sc_launch_route_override(const struct sc_gpu *gpu, const float *p
                                         uint64_t seed, uint64_t stream, struct sc_error *err) SC_NODISCARD;
 enum sc_status sc_launch_renormalize(const struct sc_gpu *gpu, float *weights, uint64_t rows, uint32_t k,
                                      struct sc_error *err) SC_NODISCARD;
-/* The four above in one launch, with the same bits; the choices alone. */
+/* The four above in one launch, with the same bits, but no probabilities. */
 enum sc_status sc_launch_route(const struct sc_gpu *gpu, enum sc_dtype dtype, const void *logits, int32_t *chosen,
                                float *weights, uint64_t rows, uint32_t experts, uint32_t k, enum sc_route_mode mode,
                                bool renormalize, uint64_t seed, uint64_t stream, struct sc_error *err) SC_NODISCARD;

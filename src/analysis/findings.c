@@ -289,6 +289,22 @@ bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key,
   return true;
 }
 
+void sc_findings_forget(struct sc_findings *f, const char *group, const char *key)
+{
+  size_t kept = 0;
+  for (size_t i = 0; i < f->field_count; ++i) {
+    struct sc_field *field = &f->fields[i];
+    if (strcmp(field->group, group) == 0 && (!key || strcmp(field->key, key) == 0)) {
+      free(field->group);
+      free(field->key);
+      free(field->text);
+    } else {
+      f->fields[kept++] = *field;
+    }
+  }
+  f->field_count = kept;
+}
+
 const struct sc_field *sc_findings_field(const struct sc_findings *f, const char *group, const char *key)
 {
   for (size_t i = 0; i < f->field_count; ++i) {

@@ -251,6 +251,8 @@ const char *sc_process_file(const struct sc_process *process, const char *file);
 bool sc_findings_text(struct sc_findings *f, const char *group, const char *key, const char *value);
 bool sc_findings_number(struct sc_findings *f, const char *group, const char *key, double value);
 bool sc_findings_bool(struct sc_findings *f, const char *group, const char *key, bool value);
+/* Of a group the field of this key, or all of them (NULL). */
+void sc_findings_forget(struct sc_findings *f, const char *group, const char *key);
 /* Appends a zeroed process whose times are NaN; NULL: out of memory. Valid until the next one is added. */
 struct sc_process *sc_findings_process(struct sc_findings *f) SC_NODISCARD;
 const struct sc_field *sc_findings_field(const struct sc_findings *f, const char *group, const char *key);

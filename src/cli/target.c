@@ -97,7 +97,9 @@ static enum sc_status cannot_look(const struct target *target, struct sc_error *
                       "cannot look into process %ld (%s): %s. %s; a process that may not be looked at (setuid, or by its "
                       "own wish) is closed to everybody else",
                       (long)target->pid, target->name, strerror(reason),
-                      geteuid() == 0 ? "Root may not here: the container lacks CAP_SYS_PTRACE" : "Run synccount as root");
+                      geteuid() != 0                         ? "Run synccount as root"
+                      : reason == EACCES || reason == EPERM ? "Root may not here: in a container it needs CAP_SYS_PTRACE"
+                                                             : "Root was refused as well");
 }
 
 static bool begins(const char *path, const char *name)

@@ -242,17 +242,24 @@ static void take_field(struct reading *r, struct sc_findings *f, const char *gro
   }
 }
 
+/* What is told in one sentence with another fact is of the same report as that one. */
 static void take_fields(struct reading *r, const json_t *root, const char *group, struct sc_findings *f)
 {
   const json_t *object = part(r, root, group, JSON_OBJECT);
   const char *key, *inner;
   json_t *value, *below;
+  if (strcmp(group, "conditions") == 0 && json_object_get(object, "gpu_numa_node")) {
+    sc_findings_forget(f, group, "gpu_numa_cpus");
+    sc_findings_forget(f, group, "gpu_numa_allowed");
+  }
   json_object_foreach((json_t *)object, key, value)
   {
     if (json_is_object(value) && !sc_json_field_is_known(group, key)) {
       char *name = sc_asprintf("%s.%s", group, key);
       if (!name)
         no_memory(r);
+      else
+        sc_findings_forget(f, name, NULL);
       json_object_foreach(value, inner, below)
       {
         take_field(r, f, name, inner, below);

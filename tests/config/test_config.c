@@ -358,7 +358,7 @@ static void memory_of_a_layer_is_its_weights_and_what_is_kept_of_its_forward(voi
   assert_int_equal(memory.layer_bytes - layer, 4095 * (4 * 2 * 4096 + choices));
 }
 
-/* Codes of half a byte and a scale for 16 of them; scales are padded to 128 rows and 4 columns, biases are fp32. */
+/* Tiles of 16 x 64, 576 bytes each; biases are fp32. */
 static void memory_of_the_fused_layer_comes_on_top(void **state)
 {
   (void)state;
@@ -368,9 +368,10 @@ static void memory_of_the_fused_layer_comes_on_top(void **state)
   assert_true(sc_config_memory(&shape, &without));
   shape.nvfp4 = true;
   assert_true(sc_config_memory(&shape, &with));
-  const uint64_t codes = 3ull * 2880 * 1856 / 2, scales13 = 3712 * 180, scales2 = 2944 * 116;
-  assert_int_equal(with.layer_bytes - without.layer_bytes, 32 * (codes + scales13 + scales2));
-  assert_true(with.fixed_bytes > without.fixed_bytes);
+  const uint64_t tiles13 = 3712 / 16 * 45, tiles2 = 2880 / 16 * 29, rows = 8 * 64 * 4;
+  assert_int_equal(with.layer_bytes - without.layer_bytes, 32 * (tiles13 + tiles2) * 576);
+  assert_int_equal(with.fixed_bytes - without.fixed_bytes,
+                   rows * (2 * 1856 + 2 * 2880) + 64 * 2880 * 2 + 3712ull * 2880 * (2 + 2));
   without = with;
   shape.nvfp4_biases = true;
   assert_true(sc_config_memory(&shape, &with));

@@ -314,6 +314,32 @@ static void facts_of_any_name_are_the_same_again(void **state)
   sc_findings_free(f);
 }
 
+/* What one report tells is not put together with another's: where the second knows less, less is told. */
+static void facts_of_two_reports_are_not_mixed(void **state)
+{
+  (void)state;
+  struct sc_findings *f = sc_findings_new();
+  struct sc_error err = {0};
+  assert_int_equal(read_json(f,
+                             "{\"schema\": \"synccount/report/1\", \"host\": {\"cpu\": \"x\", \"pcie\": "
+                             "{\"link_width\": 16, \"max_link_width\": 16}}, \"conditions\": {\"gpu_numa_node\": 0, "
+                             "\"gpu_numa_cpus\": 16, \"gpu_numa_allowed\": false}}",
+                             &err),
+                   SC_OK);
+  assert_int_equal(read_json(f,
+                             "{\"schema\": \"synccount/report/1\", \"host\": {\"pcie\": {\"link_width\": 8}}, "
+                             "\"conditions\": {\"gpu_numa_node\": 1}}",
+                             &err),
+                   SC_OK);
+  assert_non_null(sc_findings_field(f, "host", "cpu"));
+  assert_null(sc_findings_field(f, "host.pcie", "max_link_width"));
+  assert_float_equal(sc_findings_field(f, "host.pcie", "link_width")->number, 8, 0);
+  assert_null(sc_findings_field(f, "conditions", "gpu_numa_cpus"));
+  assert_null(sc_findings_field(f, "conditions", "gpu_numa_allowed"));
+  assert_float_equal(sc_findings_field(f, "conditions", "gpu_numa_node")->number, 1, 0);
+  sc_findings_free(f);
+}
+
 /* Nothing that a report tells of host, device or conditions is passed over. */
 static void facts_of_other_kinds_are_refused(void **state)
 {
@@ -474,6 +500,7 @@ int main(void)
       cmocka_unit_test(a_drifting_ruler_is_said_once),
       cmocka_unit_test(two_drifting_rulers_are_both_said),
       cmocka_unit_test(facts_of_any_name_are_the_same_again),
+      cmocka_unit_test(facts_of_two_reports_are_not_mixed),
       cmocka_unit_test(facts_of_other_kinds_are_refused),
       cmocka_unit_test(reports_that_assumed_other_round_trips_are_read_together),
       cmocka_unit_test(a_floor_is_told_at_what_its_report_assumed),
