@@ -83,6 +83,17 @@ static void fill_block(struct sc_check *c, enum kind_of_block kind, float *x)
   }
 }
 
+/* n values, every kind of block in turn. */
+static void fill_blocks(struct sc_check *c, enum sc_dtype dtype, void *x, size_t n)
+{
+  for (size_t block = 0; block < n / NVFP4_BLOCK; block++) {
+    float values[NVFP4_BLOCK];
+    fill_block(c, (enum kind_of_block)(block % KINDS_OF_BLOCK), values);
+    for (size_t i = 0; i < NVFP4_BLOCK; i++)
+      sc_ref_store(dtype, x, block * NVFP4_BLOCK + i, values[i]);
+  }
+}
+
 static enum sc_status check_quantise(struct sc_check *c, enum sc_dtype dtype, size_t rows, uint32_t columns,
                                      float global, struct sc_error *err)
 {
@@ -92,12 +103,7 @@ static enum sc_status check_quantise(struct sc_check *c, enum sc_dtype dtype, si
   char detail[64];
   if (!x || !codes || !scales)
     return sc_check_no_memory(err);
-  for (size_t block = 0; block < n / NVFP4_BLOCK; block++) {
-    float values[NVFP4_BLOCK];
-    fill_block(c, (enum kind_of_block)(block % KINDS_OF_BLOCK), values);
-    for (size_t i = 0; i < NVFP4_BLOCK; i++)
-      sc_ref_store(dtype, x, block * NVFP4_BLOCK + i, values[i]);
-  }
+  fill_blocks(c, dtype, x, n);
   sc_ref_fp4_quantise(dtype, x, codes, scales, rows, columns, global);
   SC_TRY(sc_check_device(c, x, n * size, &in, err));
   SC_TRY(sc_check_device(c, &global, sizeof global, &in_global, err));
@@ -205,12 +211,7 @@ static enum sc_status check_round_trip(struct sc_check *c, enum sc_dtype dtype, 
   char detail[64];
   if (!x || !expected)
     return sc_check_no_memory(err);
-  for (size_t block = 0; block < n / NVFP4_BLOCK; block++) {
-    float values[NVFP4_BLOCK];
-    fill_block(c, (enum kind_of_block)(block % KINDS_OF_BLOCK), values);
-    for (size_t i = 0; i < NVFP4_BLOCK; i++)
-      sc_ref_store(dtype, x, block * NVFP4_BLOCK + i, values[i]);
-  }
+  fill_blocks(c, dtype, x, n);
   sc_ref_fp4_round_trip(dtype, x, expected, n, global);
   SC_TRY(sc_check_device(c, x, n * size, &in, err));
   SC_TRY(sc_check_device(c, &global, sizeof global, &in_global, err));

@@ -295,9 +295,7 @@ void sc_findings_forget(struct sc_findings *f, const char *group, const char *ke
   for (size_t i = 0; i < f->field_count; ++i) {
     struct sc_field *field = &f->fields[i];
     if (strcmp(field->group, group) == 0 && (!key || strcmp(field->key, key) == 0)) {
-      free(field->group);
-      free(field->key);
-      free(field->text);
+      free_field(field);
     } else {
       f->fields[kept++] = *field;
     }

@@ -109,8 +109,6 @@ static void remember(struct sc_tree *tree, const struct sc_node *parent, uint64_
 
 /* ---- levels -------------------------------------------------------------------------------- */
 
-static bool has_prefix(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
-
 static bool is_below(const struct sc_node *parent, enum sc_level level)
 {
   for (; parent; parent = parent->parent) {
@@ -161,21 +159,21 @@ static enum sc_level level_of(const struct sc_tree *tree, const struct sc_node *
   }
   if (strcmp(name, "synccount.step") == 0)
     return SC_LEVEL_STEP;
-  if (has_prefix(name, "synccount.layer:"))
+  if (sc_starts_with(name, "synccount.layer:"))
     return SC_LEVEL_LAYER;
-  if (has_prefix(name, "synccount.allow:"))
+  if (sc_starts_with(name, "synccount.allow:"))
     return SC_LEVEL_ALLOW;
   if (strcmp(domain, SC_MODULE_DOMAIN) == 0)
     return level_of_module(name);
   if (strcmp(domain, SC_DOMAIN_NAME) != 0)
     return SC_LEVEL_NONE;
-  if (has_prefix(name, "run:"))
+  if (sc_starts_with(name, "run:"))
     return SC_LEVEL_RUN;
   if (strcmp(name, "forward") == 0)
     return SC_LEVEL_STEP;
-  if (has_prefix(name, "layer:"))
+  if (sc_starts_with(name, "layer:"))
     return SC_LEVEL_LAYER;
-  if (has_prefix(name, "expert:"))
+  if (sc_starts_with(name, "expert:"))
     return SC_LEVEL_EXPERT;
   /* Every other name of the domain inside a layer is an op: any, nonzero, mask-index, bounds, and what comes. */
   return is_below(parent, SC_LEVEL_LAYER) ? SC_LEVEL_OP : SC_LEVEL_NONE;

@@ -83,6 +83,7 @@ bool sc_parse_size(const char *text, uint64_t *out_bytes); /* "64", "64K", "64M"
 /* "4,8,16" -> array of positive numbers, each at most max. The caller frees *out. */
 enum sc_status sc_parse_u64_list(const char *text, uint64_t max, uint64_t **out, size_t *count,
                                  struct sc_error *err) SC_NODISCARD;
+bool sc_starts_with(const char *text, const char *start);
 /* The text's lines one by one, without their ends. Changes the text and *rest. NULL: there is no more. */
 char *sc_next_line(char **rest);
 /* Shell-style pattern with * and ? over whole strings, no other metacharacters. */

@@ -176,6 +176,8 @@ size_t sc_utf8_length(const char *text, size_t n)
   return length;
 }
 
+bool sc_starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
+
 char *sc_next_line(char **rest)
 {
   char *line = *rest;

@@ -205,15 +205,13 @@ static const char *const *environment(const struct passes *passes, bool traced, 
 
 #define PROBE_PREFIX "synccount-probe: "
 
-static bool begins_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
-
 /* The last line that the probe wrote itself, without its end; the tracer's lines begin with "synccount: ". "" if none.
  */
 static void last_words(const struct sc_buf *lines, bool of_tracer, struct sc_buf *out)
 {
   for (const char *line = lines->data; line && *line;) {
     size_t length = strcspn(line, "\n");
-    if (length && begins_with(line, "synccount: ") == of_tracer) {
+    if (length && sc_starts_with(line, "synccount: ") == of_tracer) {
       out->len = 0;
       sc_buf_put_printable(out, line, length);
     }
@@ -224,7 +222,7 @@ static void last_words(const struct sc_buf *lines, bool of_tracer, struct sc_buf
 /* What the probe says behind its name; NULL if the line does not begin with that. */
 static const char *behind_name(const char *line)
 {
-  return begins_with(line, PROBE_PREFIX) ? line + strlen(PROBE_PREFIX) : NULL;
+  return sc_starts_with(line, PROBE_PREFIX) ? line + strlen(PROBE_PREFIX) : NULL;
 }
 
 /* Whether the error ends with these words, so that saying them before it tells nothing more. */
@@ -238,7 +236,7 @@ static bool is_told(const char *line, const struct sc_error *err)
 }
 
 /* The tracer's last line names a file that mostly goes with our folder, and that is no report of anything. */
-static bool is_of_our_trace(const char *line) { return begins_with(line, "synccount: trace in "); }
+static bool is_of_our_trace(const char *line) { return sc_starts_with(line, "synccount: trace in "); }
 
 /* What was said before the error, but for what the error says itself. */
 static void print_lines(const struct child_result *result, const struct sc_error *err)

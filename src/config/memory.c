@@ -12,23 +12,25 @@ static bool add_product(uint64_t *total, uint64_t a, uint64_t b, uint64_t c)
 
 static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
-/* Bytes of `rows` by `columns` weights as the fused layer holds them: tiles of 16 x 64, of each code half a byte and for 16 of
- * them a scale; a last tile is whole. */
+/* Bytes of `rows` by `columns` weights as the fused layer holds them: tiles of 16 x 64, of each code half a byte and
+ * for 16 of them a scale; a last tile is whole. */
 static uint64_t tiled_bytes(uint64_t rows, uint64_t columns)
 {
-  const uint64_t tile_rows = 16, tile_columns = 64, tile_bytes = tile_rows * tile_columns / 2 + tile_rows * tile_columns / 16;
+  const uint64_t tile_rows = 16, tile_columns = 64,
+                 tile_bytes = tile_rows * tile_columns / 2 + tile_rows * tile_columns / 16;
   return round_up(rows, tile_rows) / tile_rows * (round_up(columns, tile_columns) / tile_columns) * tile_bytes;
 }
 
-/* What the fused layer adds: its weights, and the rows of every choice, with each expert's part padded to blocks of at most
- * 128, which are taken where no choice makes more than 8 rows. */
+/* What the fused layer adds: its weights, and the rows of every choice, with each expert's part padded to blocks of at
+ * most 128, which are taken where no choice makes more than 8 rows. */
 static bool add_nvfp4(const struct sc_config_shape *s, uint64_t element, uint64_t first_rows, uint64_t *layer,
                       uint64_t *fixed)
 {
   const uint64_t rows13 = first_rows * s->intermediate, slots = s->tokens * s->top_k;
   const uint64_t padded = slots + 127 * (slots < s->experts ? slots : s->experts);
   const uint64_t rows = padded < 8 * slots ? padded : 8 * slots;
-  bool fits = add_product(layer, s->experts, tiled_bytes(rows13, s->hidden) + tiled_bytes(s->hidden, s->intermediate), 1);
+  bool fits =
+      add_product(layer, s->experts, tiled_bytes(rows13, s->hidden) + tiled_bytes(s->hidden, s->intermediate), 1);
   if (s->nvfp4_biases)
     fits = fits && add_product(layer, s->experts, rows13 + s->hidden, 4);
   /* Intermediate, in bf16, and output of every padded row, x once more; and one expert's checkpoint while weights are

@@ -172,12 +172,10 @@ static bool matters(enum sc_op op, const struct feed_api *api)
   }
 }
 
-static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
-
 static struct feed_api describe_api(const char *base)
 {
   static const char *const null_or_pool[] = {"cudaFree", "cudaFreeHost", "cuMemFree", "cu64MemFree", "cuMemFreeHost"};
-  struct feed_api api = {.op = sc_call_op(base), .driver = starts_with(base, "cu") && !starts_with(base, "cuda")};
+  struct feed_api api = {.op = sc_call_op(base), .driver = sc_starts_with(base, "cu") && !sc_starts_with(base, "cuda")};
   for (size_t i = 0; i < SC_COUNTOF(null_or_pool); ++i)
     api.may_be_null |= strcmp(base, null_or_pool[i]) == 0;
   if (strstr(base, "StreamBeginCapture"))

@@ -5,8 +5,6 @@
 #include <ctype.h>
 #include <string.h>
 
-static bool has_prefix(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
-
 /* ---- device work ------------------------------------------------------------------------------ */
 
 static uint8_t memory_of(const char *text, size_t length)
@@ -44,7 +42,7 @@ void kineto_copy_kinds(const char *name, uint8_t *direction, uint8_t *src, uint8
 {
   *direction = SC_DIRECTION_NONE;
   *src = *dst = SC_MEMORY_UNKNOWN;
-  if (!has_prefix(name, "Memcpy "))
+  if (!sc_starts_with(name, "Memcpy "))
     return;
   *direction = direction_of(name + 7);
   const char *open = strchr(name, '('), *arrow = open ? strstr(open, " -> ") : NULL;
@@ -65,7 +63,7 @@ uint8_t kineto_memset_kind(const char *name)
 
 bool kineto_is_cuda(const char *name)
 {
-  return has_prefix(name, "cuda") || (has_prefix(name, "cu") && isupper((unsigned char)name[2]));
+  return sc_starts_with(name, "cuda") || (sc_starts_with(name, "cu") && isupper((unsigned char)name[2]));
 }
 
 const char *kineto_vendor(const char *name)
@@ -84,7 +82,7 @@ const char *kineto_vendor(const char *name)
     return "CUDA";
   for (size_t i = 0; i < SC_COUNTOF(vendors); ++i) {
     size_t n = strlen(vendors[i].prefix);
-    if (has_prefix(name, vendors[i].prefix) && (isupper((unsigned char)name[n]) || name[n] == '_'))
+    if (sc_starts_with(name, vendors[i].prefix) && (isupper((unsigned char)name[n]) || name[n] == '_'))
       return vendors[i].vendor;
   }
   return NULL;
@@ -126,5 +124,5 @@ bool kineto_function_parse(char *name, struct kineto_function *out)
 const char *kineto_module(const char *name)
 {
   static const char prefix[] = "nn.Module: ";
-  return has_prefix(name, prefix) && name[sizeof prefix - 1] ? name + sizeof prefix - 1 : NULL;
+  return sc_starts_with(name, prefix) && name[sizeof prefix - 1] ? name + sizeof prefix - 1 : NULL;
 }

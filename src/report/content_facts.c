@@ -37,13 +37,18 @@ static const struct sc_field *condition(const struct telling *t, const char *key
   return sc_findings_field(t->f, "conditions", key);
 }
 
+static bool told_of_link(const struct telling *t)
+{
+  return text_of(pcie(t, "link_speed")) && !isnan(number_of(pcie(t, "link_width")));
+}
+
 static bool tell_link(const struct telling *t)
 {
   const char *speed = text_of(t->field), *most = text_of(pcie(t, "max_link_speed"));
   const double width = number_of(pcie(t, "link_width")), generation = number_of(pcie(t, "generation")),
                widest = number_of(pcie(t, "max_link_width"));
 
-  if (!speed || isnan(width))
+  if (!told_of_link(t))
     return false;
   sc_buf_puts(t->line, "PCIe: ");
   sc_put_prose(t->line, speed);
@@ -56,11 +61,6 @@ static bool tell_link(const struct telling *t)
     sc_buf_printf(t->line, " x%.0f (an idle link may be slowed down)", isnan(widest) ? width : widest);
   }
   return true;
-}
-
-static bool told_of_link(const struct telling *t)
-{
-  return text_of(pcie(t, "link_speed")) && !isnan(number_of(pcie(t, "link_width")));
 }
 
 static bool told_of_generation(const struct telling *t) { return told_of_link(t) && !isnan(number_of(t->field)); }

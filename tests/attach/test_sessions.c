@@ -31,13 +31,18 @@ static void expect_mark(const char *keep, const char *range_name, uint64_t occur
   sc_findings_free(findings);
 }
 
+/* A dormant program in which counting is under way; its trace goes to "kept". */
+static void count_dormant(struct program *program, struct command *command) {
+  program_start_dormant(program, NULL);
+  command_start(command, program->pid, "kept", NULL);
+  command_counts(command);
+}
+
 static void test_counts_are_the_programs_own(void **state) {
   struct program program;
   struct command command;
   (void)state;
-  program_start_dormant(&program, NULL);
-  command_start(&command, program.pid, "kept", NULL);
-  command_counts(&command);
+  count_dormant(&program, &command);
   assert_string_equal(program_ask(&program, "mark 50"), "marked 50");
   command_end(&command);
   expect_mark("kept", "marked", THREADS, 50);
@@ -109,9 +114,7 @@ static void test_ranges_open_before_are_not_guessed(void **state) {
   struct program program;
   struct command command;
   (void)state;
-  program_start_dormant(&program, NULL);
-  command_start(&command, program.pid, "kept", NULL);
-  command_counts(&command);
+  count_dormant(&program, &command);
   assert_string_equal(program_ask(&program, "work 5"), "worked 5");
   assert_string_equal(program_ask(&program, "mark 6"), "marked 6");
   assert_string_equal(program_ask(&program, "end"), "ended"); /* closes "outer", and ends the process */
@@ -133,9 +136,7 @@ static void test_a_killed_program_leaves_what_it_did(void **state) {
   struct program program;
   struct command command;
   (void)state;
-  program_start_dormant(&program, NULL);
-  command_start(&command, program.pid, "kept", NULL);
-  command_counts(&command);
+  count_dormant(&program, &command);
   assert_string_equal(program_ask(&program, "mark 30"), "marked 30");
   kill(program.pid, SIGKILL);
   assert_true(WIFSIGNALED(program_wait(&program)));
@@ -159,9 +160,7 @@ static void test_a_killed_command_stops_counting(void **state) {
   struct command command;
   char path[400], host[128];
   (void)state;
-  program_start_dormant(&program, NULL);
-  command_start(&command, program.pid, "kept", NULL);
-  command_counts(&command);
+  count_dormant(&program, &command);
   assert_string_equal(program_ask(&program, "mark 20"), "marked 20");
   kill(command.pid, SIGKILL);
   assert_int_equal(command_wait(&command), 128 + SIGKILL);
@@ -185,9 +184,7 @@ static void test_a_program_stopped_meanwhile_is_reported_as_far_as_it_came(void 
   struct program program;
   struct command command;
   (void)state;
-  program_start_dormant(&program, NULL);
-  command_start(&command, program.pid, "kept", NULL);
-  command_counts(&command);
+  count_dormant(&program, &command);
   assert_string_equal(program_ask(&program, "mark 25"), "marked 25");
   program_stop(&program);
   uint64_t asked = sc_clock_mono_ns();
@@ -213,9 +210,7 @@ static void test_a_stop_that_ends_in_time_is_waited_for(void **state) {
   struct program program;
   struct command command;
   (void)state;
-  program_start_dormant(&program, NULL);
-  command_start(&command, program.pid, "kept", NULL);
-  command_counts(&command);
+  count_dormant(&program, &command);
   assert_string_equal(program_ask(&program, "mark 5"), "marked 5");
   program_stop(&program);
   kill(command.pid, SIGINT);

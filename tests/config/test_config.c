@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "kernels/fused_args.h"
 
 #define MODEL_HEAD                                                                                \
   "model:\n  name: m\n  hidden: 64\n  intermediate: 128\n  experts: 8\n  top_k: 2\n  layers: 4\n" \
@@ -358,7 +359,7 @@ static void memory_of_a_layer_is_its_weights_and_what_is_kept_of_its_forward(voi
   assert_int_equal(memory.layer_bytes - layer, 4095 * (4 * 2 * 4096 + choices));
 }
 
-/* Tiles of 16 x 64, 576 bytes each; biases are fp32. */
+/* As the fused layer's own constants have it: config sees no kernel, so this holds the two together. Biases are fp32. */
 static void memory_of_the_fused_layer_comes_on_top(void **state)
 {
   (void)state;
@@ -368,10 +369,21 @@ static void memory_of_the_fused_layer_comes_on_top(void **state)
   assert_true(sc_config_memory(&shape, &without));
   shape.nvfp4 = true;
   assert_true(sc_config_memory(&shape, &with));
-  const uint64_t tiles13 = 3712 / 16 * 45, tiles2 = 2880 / 16 * 29, rows = 8 * 64 * 4;
-  assert_int_equal(with.layer_bytes - without.layer_bytes, 32 * (tiles13 + tiles2) * 576);
+  const uint64_t tiles13 = 3712 / SC_TILE_ROWS * 45, tiles2 = 2880 / SC_TILE_ROWS * 29, rows = 8 * 64 * 4;
+  assert_int_equal(2880 / SC_TILE_COLUMNS, 45);
+  assert_int_equal(1856 / SC_TILE_COLUMNS, 29);
+  assert_int_equal(with.layer_bytes - without.layer_bytes, 32 * (tiles13 + tiles2) * SC_TILE_BYTES);
   assert_int_equal(with.fixed_bytes - without.fixed_bytes,
                    rows * (2 * 1856 + 2 * 2880) + 64 * 2880 * 2 + 3712ull * 2880 * (2 + 2));
+  /* many choices: blocks of the most rows, of each expert's last one all rows but one empty */
+  struct sc_config_shape many = shape, many_without = shape;
+  many.tokens = many_without.tokens = 4096;
+  many_without.nvfp4 = false;
+  struct sc_config_memory large, large_without;
+  assert_true(sc_config_memory(&many, &large) && sc_config_memory(&many_without, &large_without));
+  const uint64_t padded = 4096 * 4 + 32 * (SC_WGMMA_MOST_ROWS - 1);
+  assert_int_equal(large.fixed_bytes - large_without.fixed_bytes,
+                   padded * (2 * 1856 + 2 * 2880) + 4096 * 2880 * 2 + 3712ull * 2880 * (2 + 2));
   without = with;
   shape.nvfp4_biases = true;
   assert_true(sc_config_memory(&shape, &with));
